@@ -200,14 +200,14 @@ SWITCHES: dict[str, Switch] = {
         "blocks.py: Block.products",
     ),
     "start far away": Switch(
-        {f"{IP}.solver._Watch.is_far": no},
+        {f"{IP}.solver.GROWN": np.inf},
         [
             Case("simplex", "interior-point", (100, 300), (20, 60), (5, 10)),
             Case("paths", "interior-point", (60, 150), (15, 40), (4, 5)),
             Case("simplex", "interior-point", (4000, 20_000), (20, 60), (5, 10)),
             Case("top", "auto", (100, 300), (20, 60), (10, 20)),
         ],
-        "interior_point/solver.py: _Watch",
+        "interior_point/solver.py: _Search._step",
     ),
     "second-order cone": Switch(
         {f"{IP}.solver.has": lambda region, name: name != "quadratic_form" and hasattr(region, name)},
@@ -450,7 +450,7 @@ SWITCHES: dict[str, Switch] = {
             Case("paths", "conic", (60, 150), (3, 5), (3, 4)),
             Case("polyhedron", "conic", (60, 100), (2, 4), (5, 8)),
         ],
-        "conic.py: _highs_options, is_linear; backend_process.py: _highs_*",
+        "conic.py: _attempts, is_linear; backend_process.py: _highs_*",
     ),
     # oracles
     "short search": Switch(

@@ -96,7 +96,7 @@ def _solved(
         except np.linalg.LinAlgError:
             K = None
     if K is None:
-        return conjugate_gradients(apply, excess, STEPS, late=late)[0]
+        return conjugate_gradients(apply, excess, STEPS, late=late)
     Y, rest = np.zeros_like(excess), excess
     for _ in range(SETS):  # iterative refinement, also where the diagonal was increased
         trial = Y.copy()

@@ -51,17 +51,8 @@ def fit_baselines(
 ) -> Baselines:
     """Fit both baselines; if the features are not numbers, only the mean cost.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, p)
-    C : ndarray of shape (n, d)
-    weight : ndarray of shape (n,), optional
-    offset : ndarray of shape (n, d), optional
-    possible : bool ndarray of shape (n, d), optional
-        Which costs exist.
-    shared : bool
-        Whether one model predicts all costs, each from its own block of features.
-    fit_intercept : bool
+    ``possible`` says which costs exist.  With ``shared`` one model predicts all costs, each from its own block of
+    features.
     """
     n, d = C.shape
     mean = mean_cost(C, weight, offset, possible)

@@ -101,22 +101,10 @@ def lower_bound(
 ) -> Bound:
     """Best lower bound found from approximate dual decisions.
 
-    They are moved until their moments are those of an optimum; if that fails, other decisions are mixed in.  Every
-    intermediate point in conv(S) proves a bound, and the best one is returned.  The loss and the penalty are
-    nonnegative, so zero is always a bound.
-
-    Parameters
-    ----------
-    objective : LinearObjective
-    dual : ndarray of shape (n, d), or DecisionsAt
-        In conv(S), or near it if the region can repair them.
-    Theta : ndarray
-        The returned coefficients.
-    deadline : Deadline
-    target : float
-        Stop as soon as this bound is reached.
-    enough : float
-        Do not mix in other decisions if this bound is reached.
+    They are in conv(S), or near it if the region can repair them, and Theta is the result.  They are moved until their
+    moments are those of an optimum; if that fails, and ``enough`` is not reached, other decisions are mixed in.  Every
+    intermediate point in conv(S) proves a bound, and the best one is returned, or the first one that reaches
+    ``target``.  The loss and the penalty are nonnegative, so zero is always a bound.
     """
     moves = objective.moves(dual, Theta)
     best = cancel_residual(objective, moves, Theta, deadline, target)

@@ -184,15 +184,8 @@ class _Factor(NamedTuple):
 class ChunkedObjective(LinearObjective):
     """Mean loss of a linear model plus its penalty, by sums over rows that are not in memory.
 
-    Solvers with ``supports_chunks`` use it like any objective; the others use ``loaded``.
-
-    Parameters
-    ----------
-    loss : Loss
-        Its region has been validated by ``check_region`` and is the same for all rows.
-    rows : Rows
-    alpha, l1_ratio, prior, fit_intercept, shared
-        As in ``InMemoryObjective``.
+    Solvers with ``supports_chunks`` use it like any objective; the others use ``loaded``.  The region of the loss has
+    been validated by ``check_region`` and is the same for all rows.  Other parameters are as in ``InMemoryObjective``.
     """
 
     in_memory = False
@@ -338,15 +331,7 @@ class ChunkedObjective(LinearObjective):
 
 
 class ChunkedMoves:
-    """Dual decisions that can be moved, for rows that are not in memory (see ``certificate.Moves``).
-
-    Parameters
-    ----------
-    objective : ChunkedObjective
-    dual : DecisionsAt
-    Theta : ndarray
-        The result.
-    """
+    """Dual decisions that can be moved, for rows in chunks (see ``certificate.Moves``); Theta is the result."""
 
     def __init__(self, objective: ChunkedObjective, dual: DecisionsAt, Theta: np.ndarray) -> None:
         self.objective, self.dual, self.Theta = objective, dual, Theta

@@ -72,17 +72,9 @@ def current_client() -> Client | None:
 
 
 class DaskRows(Rows):
-    """Partitions of dask collections.
+    """Partitions of dask collections: X and y have the same ones, or are arrays that can be rechunked.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Its parameter ``shared`` says whether features come in blocks.
-    X, y : dask array or data frame
-        With the same partitions, or arrays that can be rechunked.
-    sample_weight, offset : dask array, array-like or None
-    region_params : None
-        Anything else is an error.
+    The parameter ``shared`` of the estimator says whether features come in blocks.
     """
 
     def __init__(

@@ -81,19 +81,10 @@ def triangle(table: np.ndarray) -> np.ndarray:
 class Design(ABC):
     """Base class of both layouts: standardized features.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), or (n, d p) for a shared model
-    weight : ndarray of shape (n,)
-        Nonnegative, sums to one.
-    normals : ndarray of shape (m, d)
-        Orthonormal directions in which decisions never vary.
-    fit_intercept : bool
-    center : bool
-        Whether columns are centered.  Only allowed if the intercept has no penalty.  Ignored if ``standardization`` is
-        given.
-    standardization : Standardization, optional
-        Use these coordinates instead of deriving them from X (later chunks of a stream).
+    X has shape (n, p), or (n, d p) for a shared model; weights are nonnegative and sum to one; the normals (m, d) are
+    orthonormal directions in which decisions never vary.  ``center`` says whether columns are centered, which is only
+    allowed if the intercept has no penalty.  With ``standardization`` these coordinates are used instead of those of X,
+    for later chunks of a stream.
     """
 
     #: whether one coefficient vector predicts all costs

@@ -76,15 +76,7 @@ def deciding_model(estimator: object) -> Any:
 def fitted_region(estimator: object, region: Region | None = None) -> Region:
     """Region in which a fitted estimator decides: that of a model in pipelines, searches and transformed targets.
 
-    Parameters
-    ----------
-    estimator : fitted estimator
-    region : Region or None, default=None
-        If given, it is returned: for regressors that have no region.
-
-    Returns
-    -------
-    region : Region
+    A ``region`` that is given is returned: for regressors that have none.
 
     Examples
     --------
@@ -117,21 +109,11 @@ def check_frames(
 ) -> dict[str, list[Any]]:
     """Raise an error if names or index of data frames do not agree with each other, the region and the fit.
 
-    Parameters
-    ----------
-    model : estimator or None
-        Fitted model, also in a pipeline or a search; None if there is none, as in ``fit``.
-    region : Region or None
-        None means that of the model.
-    region_params : dict of array-like, or the like, or None
-    **given
-        Data with one row per sample, or None, by the names that errors give them.  The columns of "X", "sample_weight"
-        and "groups" are not looked at; those of the others are decision variables.
+    The model may be in a pipeline or a search; None means that there is none, as in ``fit``.  Without a region it is
+    that of the model.  ``given`` has data with one row per sample, or None, by the names that errors give them.  The
+    columns of "X", "sample_weight" and "groups" are not looked at; those of the others are decision variables.
 
-    Returns
-    -------
-    columns : dict of str to list
-        Labels of columns by parameter of ``region_params``, and "variables": what a later call has to have as well.
+    Returns labels of columns by parameter of ``region_params``, and "variables": what a later call has to have as well.
     """
     fitted = innermost(model)
     columns: dict[str, list[Any]] = getattr(fitted, "_columns_in", {})
@@ -184,16 +166,9 @@ def check_metadata(estimator: object, method: str, **given: object) -> None:
     """Warn, once for each model, if ``offset`` or ``region_params`` was given to ``fit`` but not now, or vice versa.
 
     Decisions may be made with ``region_params`` that the model was not trained with, such as the capacity of today.
-    There is also a warning if ``region`` was changed after ``fit``.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        Or a pipeline or search with one.  Other estimators are not checked.
-    method : str
-        Name of the method that was called.
-    **given
-        The arguments; None means not given.
+    There is also a warning if ``region`` was changed after ``fit``.  ``method`` is the name of the method that was
+    called, and ``given`` has its arguments; None means not given.  Estimators without such a model inside are not
+    checked.
     """
     if _compared.get():
         return

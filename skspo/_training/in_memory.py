@@ -81,38 +81,15 @@ def with_known(offset: np.ndarray | None, known: np.ndarray, C: np.ndarray) -> n
 class InMemoryObjective(LinearObjective):
     """Mean loss of a linear model plus its penalty, for rows in memory.
 
-    Parameters
-    ----------
-    loss : Loss
-        Its region has been validated by ``check_region``.
-    X : ndarray or csr_array of shape (n, p), or ndarray of shape (n, d p) for a shared model
-    y : ndarray of shape (n, d)
-        Costs or values as the user has them.
-    sample_weight : ndarray of shape (n,), optional
-    offset : ndarray of shape (n, d), optional
-        Known part of the costs, which is added to predictions.
-    alpha, l1_ratio : float
-    prior : {"zero", "least_squares", "ridge"}
-    fit_intercept : bool
-    shared : bool
-        Whether one coefficient vector predicts all costs.
-    coordinates : Coordinates, optional
-        Those of an earlier objective; by default they are computed from the data.
-    standardized : bool
-        Whether the penalty is on the coefficients of standardized features and normalized costs.
-    possible : bool ndarray of shape (n, d), optional
-        Which costs exist; the others are 0.
+    X has shape (n, p), or (n, d p) for a shared model, in which one coefficient vector predicts all costs.  y are costs
+    or values as the user has them, and the offset is the known part of the costs, which is added to predictions.  The
+    region of the loss has been validated by ``check_region``.  ``coordinates`` are those of an earlier objective; None
+    means that they are computed from the data.  With ``standardized`` the penalty is on the coefficients of
+    standardized features and normalized costs.  ``possible`` says which costs exist; the others are 0.
 
-    Attributes
-    ----------
-    C : ndarray of shape (n, d)
-        Costs to be minimized, projected, in units of ``cost_scale``.
-    W : ndarray of shape (n, d)
-        Optimal decisions.
-    weight : ndarray of shape (n,)
-        Weights of the rows; their sum is one.
-    undecided : bool
-        Whether the time limit was reached before W was computed: no loss can be evaluated then.
+    ``C`` are costs to be minimized, projected, in units of ``cost_scale``, and ``W`` their optimal decisions.  The sum
+    of ``weight`` is one.  With ``undecided`` the time limit was reached before W was computed: no loss can be evaluated
+    then.
     """
 
     in_memory = True
@@ -285,15 +262,7 @@ class InMemoryObjective(LinearObjective):
         return other
 
     def of_costs(self, columns: np.ndarray, region: Region) -> Self:
-        """Return the part of some of the costs, in the same coordinates, if the region is a product.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            The costs.
-        region : Region
-            That of their decisions.
-        """
+        """Return the part of some of the costs, in the same coordinates, for this factor of the region, a product."""
         region = region._named(self.region._row_names)
         design = copy(self.design)
         design.known = np.flatnonzero(np.isin(columns, self.design.known))
@@ -455,19 +424,11 @@ class InMemoryObjective(LinearObjective):
 
 
 class InMemoryMoves:
-    """Dual decisions that can be moved, for rows in memory (see ``certificate.Moves``).
+    """Dual decisions that can be moved, for rows in memory (see ``certificate.Moves``); Theta is the result.
 
     Moving v_i away from the maximizer of u.v, u = c - 2 c_hat, costs about |u_i| times the squared distance.  Therefore
-    samples with u_i near 0, the kink of the loss, are moved first.
-
-    Parameters
-    ----------
-    objective : InMemoryObjective
-    dual : ndarray of shape (n, d), or DecisionsAt
-    Theta : ndarray
-        The result.
-    floor : float, optional
-        Added to |u_i|; by default a small share of the largest |u_i|.
+    samples with u_i near 0, the kink of the loss, are moved first.  ``floor`` is added to |u_i|; None means a small
+    share of the largest |u_i|.
     """
 
     def __init__(self, objective: InMemoryObjective, dual: Dual, Theta: np.ndarray, floor: float | None = None) -> None:

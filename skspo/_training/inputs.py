@@ -310,15 +310,7 @@ def nearest_factor(
 ) -> float:
     """Positive number for the visible component of predictions that brings them nearest to the costs; 1 if none does.
 
-    Parameters
-    ----------
-    C, C_hat : ndarray of shape (n, d)
-        Costs and predictions, both with the offset.
-    normals : ndarray of shape (m, d)
-        Orthonormal directions in which decisions never vary.
-    weight : ndarray of shape (n,), optional
-    possible : bool ndarray of shape (n, d), optional
-        The costs that exist.
+    Both include the offset.  ``possible`` says which costs exist.
     """
     # In units of the largest entries (powers of two: exact), so that squares neither overflow nor vanish.
     unit, unit_hat = (power_of_two(max(largest(x), SMALLEST)) for x in (C, C_hat))

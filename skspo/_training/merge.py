@@ -13,23 +13,11 @@ from ..regions.row_polyhedra import patterns
 def merge_rows(
     sample_weight: np.ndarray | None, *arrays: np.ndarray | csr_array | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Drop rows of weight zero, merge equal rows, and sort.
+    """Drop rows of weight zero, merge rows that are equal in all of the arrays, and sort.
 
     A row of weight two and a repeated row are then exactly the same problem.  The optimum of a linear program need not
-    be unique, so only equal input guarantees equal results.
-
-    Parameters
-    ----------
-    sample_weight : ndarray of shape (n,) or None
-    *arrays : ndarray or csr_array of shape (n, m), or None
-        Rows are equal if they are equal in all of these arrays.
-
-    Returns
-    -------
-    rows : ndarray of int
-        One of each set of equal rows.
-    weight : ndarray
-        Total weight of each set.
+    be unique, so only equal input guarantees equal results.  Returns one row of each set of equal rows, and their total
+    weight.
     """
     given = [array for array in arrays if array is not None]
     weight = np.ones(given[0].shape[0]) if sample_weight is None else sample_weight

@@ -30,16 +30,9 @@ SHARES = (1e-9, 1e-7, 1e-5, 1e-3, 1e-2)
 
 
 class Mixture(Averages):
-    """Weighted averages of decisions of each sample.
+    """Weighted averages of decisions of each sample, at first one, V.
 
     Arrays of weights contain only the decisions of samples with several decisions.
-
-    Parameters
-    ----------
-    objective : InMemoryObjective
-    V : ndarray of shape (n, d)
-        One decision of each sample.
-    deadline : Deadline
     """
 
     def __init__(self, objective: InMemoryObjective, V: np.ndarray, deadline: Deadline) -> None:

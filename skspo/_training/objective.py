@@ -109,15 +109,7 @@ def sample_step(n: int) -> int | None:
 class LinearObjective(ABC):
     """Mean loss of a linear model plus its penalty, as value, subgradient and lower bound.
 
-    Parameters
-    ----------
-    loss : Loss
-    region : Region
-        Region of the loss, for the rows of the objective.
-    design : Design
-        The map from coefficients to predictions.
-    coordinates : Coordinates
-    penalty : Penalty
+    The region is that of the loss, for the rows of the objective.
     """
 
     #: whether all rows are in memory; otherwise sums over rows are available, and ``loaded``
@@ -209,19 +201,7 @@ class LinearObjective(ABC):
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Weighted loss at Theta, and a cut b_g + <A_g, .> below it for each group of rows (see ``solvers.bundle``).
 
-        Parameters
-        ----------
-        Theta : ndarray
-        edges : ndarray of int, shape (g + 1,)
-            Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
-        memory : dict, optional
-            Cache of the oracle.
-
-        Returns
-        -------
-        value : float
-        b : ndarray of shape (g,)
-        A : ndarray of shape (g, *Theta.shape)
+        Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
         """
 
     @abstractmethod
@@ -314,8 +294,12 @@ class LinearObjective(ABC):
         if not np.isfinite(objective) or lower_bound == -np.inf:
             return np.inf
         gap = max(objective - lower_bound, 0.0)
-        size = max(abs(objective), GAP_FLOOR * self.trivial_value())
+        size = self.gap_size(abs(objective))
         return gap / size if size > 0 else 0.0
+
+    def gap_size(self, value: float) -> float:
+        """What a gap of this value is relative to."""
+        return max(value, GAP_FLOOR * self.trivial_value())
 
     def radius(self, Theta: np.ndarray) -> float:
         """Radius around least squares within which a bound must hold if Theta is the result."""
@@ -341,7 +325,7 @@ class LinearObjective(ABC):
         if residual == 0.0:
             return Bound(value, np.inf)
         value += float(np.vdot(self.least_squares - self.prior, R))
-        radius = max(self.radius(Theta), FREE_CHARGE * max(value, GAP_FLOOR * self.trivial_value()) / residual)
+        radius = max(self.radius(Theta), FREE_CHARGE * self.gap_size(value) / residual)
         return Bound(value - radius * residual, radius)
 
     def moment_residual(self, G: np.ndarray, Theta: np.ndarray) -> np.ndarray:

@@ -92,23 +92,8 @@ def ridge_regression(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and intercepts of a ridge regression of C, with the penalty of the lowest leave-one-out error.
 
-    Parameters
-    ----------
-    Z : ndarray or csr_array of shape (n, p)
-        Standardized features.
-    C : ndarray of shape (n, d)
-    visible : ndarray of shape (n, d)
-        The costs whose error is compared.
-    weight : ndarray of shape (n,)
-        Their sum is one.
-    fit_intercept : bool
-    n_fits : int
-        Number of regressions of this size that have to share the time.
-
-    Returns
-    -------
-    coef : ndarray of shape (d, p)
-    intercept : ndarray of shape (d,)
+    Features are standardized, and the weights sum to one.  The error that is compared is that of the ``visible`` costs.
+    ``n_fits`` regressions of this size have to share the time.
     """
     n, d = C.shape
     level = weight @ C if fit_intercept else np.zeros(d)

@@ -87,10 +87,6 @@ class LocalRows(Rows):
     """Chunks that are read one after the other; optimal decisions are stored in a temporary file.
 
     The file has no name, so the system deletes it even if the process is killed.
-
-    Parameters
-    ----------
-    data : ChunkedData
     """
 
     def __init__(self, data: ChunkedData) -> None:

@@ -35,43 +35,21 @@ class Budget:
 
 @dataclass
 class Derived:
-    """What depends on the region only, computed when a solver needs it; None until then.
+    """What depends on the region only, computed when a solver needs it; None until then."""
 
-    Parameters
-    ----------
-    pool : DecisionPool
-        Decisions that were found.
-    forms : list of ReducedForm
-        Its reduced form; none if it has no interior.
-    planar : bool
-        Whether its equalities are flows in a planar graph.
-    faces : list
-        Cycle basis of that graph, if it is planar.
-    relaxation : Region and Derived
-        Its relaxation, and what depends on that.
-    """
-
-    pool: DecisionPool | None = None
-    forms: list[ReducedForm] | None = None
-    planar: bool | None = None
-    faces: list[Any] | None = None
+    pool: DecisionPool | None = None  # decisions that were found
+    forms: list[ReducedForm] | None = None  # its reduced form; empty if it has no interior
+    planar: bool | None = None  # whether its equalities are flows in a planar graph
+    faces: list[Any] | None = None  # cycle basis of that graph; empty if it is not planar
     relaxation: tuple[Region, Derived] | None = None
 
 
 @dataclass
 class States:
-    """Where solvers stopped, for runs on the same rows with other penalties.
-
-    Parameters
-    ----------
-    dual : State
-        Decisions and weights of the dual method.
-    fewer : ndarray of int, dict and States
-        Some of the rows, with the cache of the oracle and the states for them.
-    """
+    """Where solvers stopped, for runs on the same rows with other penalties."""
 
     dual: State | None = None
-    fewer: tuple[np.ndarray, Memory, States] | None = None
+    fewer: tuple[np.ndarray, Memory, States] | None = None  # some rows, the cache of the oracle, and their states
 
 
 @dataclass
@@ -79,39 +57,20 @@ class Run:
     """Time limit, budget of work, history and caches of one run.
 
     The driver creates one and passes it to each solver.  Objectives have no such state, so they can be copied and
-    shared.
-
-    Parameters
-    ----------
-    deadline : Deadline
-        When the run must end.
-    derived : Derived
-        What depends on the region only.  Runs with other penalties or on other rows share it.
-    memory : dict
-        Cache of the region's oracle for the rows of the objective.  Runs with other penalties share it.
-    states : States
-        Where solvers stopped.  Runs with other penalties start from there.
-    history : list
-        Rows of seconds, iteration, objective, bound and step, in the units of the objective.
-    n_fits : int
-        How many fits there will be, on these rows or on others, with other penalties.
-    budget : Budget
-        Work after which the current solver pauses.
-    paused : dict
-        What paused solvers need to go on, by their names.
-    step : str
-        What all of its steps are part of.
+    shared.  Runs with other penalties share ``derived``, ``memory`` and ``states``, and those on other rows
+    ``derived``.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
     derived: Derived = field(default_factory=Derived)
-    memory: Memory = field(default_factory=dict)
+    memory: Memory = field(default_factory=dict)  # cache of the region's oracle for the rows of the objective
     states: States = field(default_factory=States)
+    #: seconds, iteration, objective, bound and step, in the units of the objective
     history: list[tuple[float, int, float, float, str]] = field(default_factory=list)
-    n_fits: int = 1
-    budget: Budget = field(default_factory=Budget)
-    paused: dict[str, Any] = field(default_factory=dict)
-    step: str = ""
+    n_fits: int = 1  # how many there will be, on these rows or on others, with other penalties
+    budget: Budget = field(default_factory=Budget)  # of the current solver
+    paused: dict[str, Any] = field(default_factory=dict)  # what paused solvers need to go on, by their names
+    step: str = ""  # what all steps of the run are part of
 
     def with_deadline(self, deadline: Deadline) -> Run:
         """Return a run on the same rows, for another penalty or loss, with its own history and deadline."""

@@ -52,18 +52,7 @@ def to_dense(X: sp.csr_array, name: str) -> np.ndarray:
 class SparseDesign(LinearDesign):
     """One coefficient vector per cost, for features in CSR form.
 
-    Parameters
-    ----------
-    X : csr_array of shape (n, p)
-    weight : ndarray of shape (n,)
-        Nonnegative, sums to one.
-    normals : ndarray of shape (m, d)
-        Orthonormal directions in which decisions never vary.
-    fit_intercept : bool
-    center : bool
-        Whether scales are deviations from the mean; features are never centered.
-    standardization : Standardization, optional
-        Use these coordinates instead of deriving them from X.
+    ``center`` says whether scales are deviations from the mean; features are never centered.
     """
 
     sparse = True

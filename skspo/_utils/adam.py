@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+#: learning rates at the start and at the end of a run, for parameters of order one
+RATES = (0.1, 0.005)
+
+#: steps of a run
+N_STEPS = 200
+
 
 class Adam:
     """Moments of the gradient of one array of parameters of this shape.

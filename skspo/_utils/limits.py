@@ -34,7 +34,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from time import perf_counter
@@ -272,7 +272,7 @@ class StepTimer:
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 
-class SharedContext:
+class SharedContext(ContextDecorator):
     """A context that is entered by the first of several threads and left by the last, which may be another one."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[None]]) -> None:

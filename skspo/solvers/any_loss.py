@@ -7,30 +7,19 @@ import numpy as np
 from .._training.certificate import NO_BOUND
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.adam import Adam
+from .._utils.adam import N_STEPS, RATES, Adam
 from .._utils.limits import TimeIsUp
 from ..losses import Loss
 from ..regions.base import Region
 from .base import Progress, Result, Solver, Status, certified
 from .lbfgs import descend
 
-#: learning rates of Adam, at its start and its end, for coefficients of order one: as in the descent of the SPO loss
-RATES = (0.1, 0.005)
-
-#: steps of Adam between two runs of L-BFGS
-N_STEPS = 200
-
 
 class AnyLossSolver(Solver):
     """L-BFGS, which is exact for smooth losses, in turns with Adam, which also moves on at kinks; without a bound.
 
-    Parameters
-    ----------
-    tol : float, default=1e-6
-        It ends when both together decrease the objective by no more than this share of it.
-    max_iter : int or None, default=None
-        Iterations of both together; None means 5000.
-    verbose : int, default=0
+    It ends when both together decrease the objective by no more than the share ``tol`` of it, or after ``max_iter``
+    iterations of both, by default 5000.
     """
 
     name = "descent"

@@ -43,7 +43,6 @@ sys.path[:] = filter(None, json.loads(sys.argv[1]))
 runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
-
 #: arrays of a program as CVXPY names them: min c.x + x.P x / 2, where b - A x is in the cones of ``dims``
 ProblemData: TypeAlias = dict[str, Any]
 
@@ -67,21 +66,8 @@ def is_large(compiled: Compiled) -> bool:
 def solve_in_process(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
     """Solve a CVXPY problem in another process, and set the values of its variables.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-    compiled : tuple
-        Result of ``problem.get_problem_data`` for the back-end.
-    backend : {"CLARABEL", "HIGHS"}
-    options : dict
-        Options of the back-end.
-    seconds : float
-        After which the process is killed; infinity means never.
-
-    Raises
-    ------
-    BackendFailure
-        If there is no result.
+    ``compiled`` is the result of ``problem.get_problem_data`` for the back-end.  After ``seconds`` the process is
+    killed.
     """
     _set_values(problem, compiled, backend, run_worker(_program(compiled, backend, options), seconds))
 
@@ -89,8 +75,8 @@ def solve_in_process(problem: cp.Problem, compiled: Compiled, backend: str, opti
 def solve_here(problem: cp.Problem, compiled: Compiled, backend: str, options: Options) -> None:
     """Solve a CVXPY problem in this process, without output, and set the values of its variables.
 
-    The parameters are those of ``solve_in_process``.  ``cvxpy.Problem.solve`` is not used: CVXPY 1.6 passes the model
-    to HiGHS before the option that turns its output off.
+    ``cvxpy.Problem.solve`` is not used: CVXPY 1.6 passes the model to HiGHS before the option that turns its output
+    off.
     """
     program = _program(compiled, backend, options)
     _set_values(problem, compiled, backend, _backend_worker.SOLVE[backend](program))
@@ -102,24 +88,13 @@ def _program(compiled: Compiled, backend: str, options: Options) -> Program:
 
 
 def _set_values(problem: cp.Problem, compiled: Compiled, backend: str, answer: Answer) -> None:
-    result = _highs_result(answer) if backend == "HIGHS" else _clarabel_result(answer)
+    arrays = {name: np.asarray(answer[name], dtype=np.float64) for name in ("x", "z", "s") if backend == "CLARABEL"}
+    result = _highs_result(answer) if backend == "HIGHS" else SimpleNamespace(**(answer | arrays))
     problem.unpack_results(result, compiled[1], compiled[2])
 
 
 def run_worker(program: Program, seconds: float) -> Answer:
-    """Solve a program in another process, which ends with this call.
-
-    Parameters
-    ----------
-    program : dict
-        See ``_backend_worker``.
-    seconds : float
-        After which the process is killed; infinity means never.
-
-    Returns
-    -------
-    answer : dict
-    """
+    """Solve a program in another process, which ends with this call, after ``seconds`` at the latest."""
     # -I: the interpreter itself imports nothing from the current directory or from PYTHONPATH
     command = [sys.executable, "-I", "-c", _START, json.dumps(sys.path), _backend_worker.__file__]
     try:
@@ -160,11 +135,6 @@ def _clarabel_program(data: ProblemData) -> Program:
     P = data["P"] if "P" in data else sp.csc_array((q.size, q.size))
     cones = [cone for cone in cones_of(dims) if cone_size(*cone)]
     return {"P": sp.triu(P).tocsc(), "q": q, "A": sp.csc_array(data["A"]), "b": data["b"], "cones": cones}
-
-
-def _clarabel_result(answer: Answer) -> SimpleNamespace:
-    arrays = {name: np.asarray(answer[name], dtype=np.float64) for name in ("x", "z", "s")}
-    return SimpleNamespace(**(answer | arrays))
 
 
 def _highs_program(data: ProblemData) -> Program:

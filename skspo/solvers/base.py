@@ -86,6 +86,9 @@ STEP = 1e6
 #: passes over the data that a certificate takes: values, decisions, and moves of decisions into the region
 CERTIFICATE = 10.0
 
+#: relative gap of the fit to an easier problem, a sample or some of the rows, which is only a start
+START_TOL = 1e-2
+
 
 def oracle_work(region: Region, d: int) -> float:
     """Work of the oracle for a row of d costs."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import GAP_FLOOR, LinearObjective
+from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has
@@ -201,7 +201,7 @@ def guarded(objective: LinearObjective, result: Result, references: Iterable[Ref
         if known < value and not value - known <= SAME * abs(value):
             best, value = Theta, known
     bound, radius, wrong = result.lower_bound, result.radius, result.wrong_bound
-    size = max(abs(value), GAP_FLOOR * objective.trivial_value())
+    size = objective.gap_size(abs(value))
     if objective.loss.has_dual_bound and bound > value + ROUNDED * size:
         (bound, radius), wrong = ZERO_BOUND, True
     status = Status.FAILED if wrong else result.status

@@ -57,11 +57,6 @@ def _numbers(objective: LinearObjective) -> float:
     return float(objective.n_samples) * (d * objective.design.n_coef + (0 if project is None else project.nnz))
 
 
-def _with_time_limit(options: Options, seconds: float) -> Options:
-    """Add a time limit to the options of a back-end."""
-    return options if seconds == np.inf else options | {"time_limit": max(seconds, 1e-3)}
-
-
 class _Program(NamedTuple):
     problem: cp.Problem
     Theta: cp.Variable
@@ -89,10 +84,8 @@ class ConicSolver(Solver):
     def __init__(
         self, backend: str = "auto", *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0
     ) -> None:
+        super().__init__(tol=tol, max_iter=max_iter, verbose=verbose)
         self.backend = backend
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
@@ -148,9 +141,19 @@ class ConicSolver(Solver):
                 f"backend='HIGHS' is for linear programs, but {type(objective.region).__name__} with alpha="
                 f"{objective.alpha:g} and l1_ratio={objective.l1_ratio:g} is not one. Use backend='CLARABEL'."
             )
-        attempts = [("HIGHS", self._highs_options())] if linear else []
+        # Interior point, then crossover: the simplex method alone is slower here.
+        highs: Options = {"solver": "ipm", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+        # Typical are a few dozen; on badly scaled programs HiGHS does not terminate without a limit.
+        highs["ipm_iteration_limit"] = 500
+        clarabel: Options = {}
+        if self.max_iter is not None:
+            highs |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}
+            clarabel["max_iter"] = self.max_iter
+        attempts = [("HIGHS", highs)] if linear else []
         # At the default accuracy the bound is loose; a higher accuracy takes only a few more iterations.
-        attempts += [("CLARABEL", self._clarabel_options(accuracy)) for accuracy in (1e-12, 1e-9)]
+        for accuracy in (1e-12, 1e-9):
+            tolerances: Options = {"tol_gap_abs": accuracy, "tol_gap_rel": accuracy, "tol_feas": accuracy}
+            attempts.append(("CLARABEL", tolerances | clarabel))
         return [attempt for attempt in attempts if self.backend in ("auto", attempt[0])]
 
     def _attempt(
@@ -193,12 +196,14 @@ class ConicSolver(Solver):
     @staticmethod
     def _run(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
         """Solve the problem with a time limit that leaves some of these seconds for the certificate."""
-        if is_large(compiled):
+        large = is_large(compiled)
+        if seconds < np.inf:
+            options = options | {"time_limit": max(STOP * seconds - (PROCESS_START if large else 0.0), 1e-3)}
+        if large:
             # An exception while waiting, such as Ctrl-C, ends the process.
-            options = _with_time_limit(options, STOP * seconds - PROCESS_START)
             solve_in_process(problem, compiled, backend, options, KILL * seconds)
         else:
-            solve_here(problem, compiled, backend, _with_time_limit(options, STOP * seconds))
+            solve_here(problem, compiled, backend, options)
 
     @staticmethod
     def _candidate(objective: InMemoryObjective, program: _Program) -> tuple[np.ndarray, np.ndarray] | None:
@@ -238,19 +243,6 @@ class ConicSolver(Solver):
             root = np.sqrt(0.5 * objective.n_samples * objective.l2)
             cost = cost + cp.sum_squares(cp.multiply(D, np.tile(root, (d, 1))))
         return _Program(cp.Problem(cp.Minimize(cost), [link, *constraints]), Theta, link)
-
-    def _clarabel_options(self, accuracy: float) -> Options:
-        options: Options = {"tol_gap_abs": accuracy, "tol_gap_rel": accuracy, "tol_feas": accuracy}
-        return options | ({"max_iter": self.max_iter} if self.max_iter is not None else {})
-
-    def _highs_options(self) -> Options:
-        # Interior point, then crossover: the simplex method alone is slower here.
-        options: Options = {"solver": "ipm", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-        # Typical are a few dozen; on badly scaled programs HiGHS does not terminate without a limit.
-        options["ipm_iteration_limit"] = 500
-        if self.max_iter is not None:
-            options |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}
-        return options
 
 
 def is_linear(problem: cp.Problem) -> bool:

@@ -1,10 +1,9 @@
 """Run solvers for an objective.
 
 ``minimize`` splits products (``product``), starts from the fit to an easier problem and leaves out rows of negligible
-weight (``steps``), gives the solvers their turns (``auto``), each from the best model so far, and checks
-oracles and the result (``checks``): the first one whose gap is closed, or the best objective together with the best
-bound of several solvers.
-``minimize_spo`` minimizes the SPO loss by one solver, from the SPO+ fit.
+weight (``steps``), gives the solvers their turns (``auto``), each from the best model so far, and checks oracles and
+the result (``checks``): the first one whose gap is closed, or the best objective together with the best bound of
+several solvers.  ``minimize_spo`` minimizes the SPO loss by one solver, from the SPO+ fit.
 
 Turns
 -----
@@ -242,17 +241,10 @@ def run_chain(
 def take_turns(
     objective: LinearObjective, run: Run, solvers: list[Solver], turn: Callable[[Solver], Status | None]
 ) -> None:
-    """Give solvers their turns.
+    """Give solvers their turns, in this order.
 
-    Parameters
-    ----------
-    objective : LinearObjective
-    run : Run
-    solvers : list of Solver
-        In the order of their estimates.
-    turn : callable
-        Runs a solver, whose budget is that of ``run``.  Returns the status of its result, or None to end.  A solver
-        that is not paused has no other turn.
+    ``turn`` runs a solver, whose budget is that of ``run``.  It returns the status of the result, or None to end.  A
+    solver that is not paused has no other turn.
     """
     waiting = [(solver, solver.estimate(objective, run).work if len(solvers) > 1 else np.inf) for solver in solvers]
     allowance = FIRST_TURN * (waiting[0][1] or STEP)  # work may be too little to be counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._training.objective import GAP_FLOOR, LinearObjective
+from .._training.objective import LinearObjective
 from .._utils.limits import check_time
 from .base import Result, certified
 
@@ -26,7 +26,7 @@ def with_exact_zeros(objective: LinearObjective, result: Result, known: float, t
     largest = float(np.abs(D[:, penalized]).max(initial=0.0))
     if largest == 0.0:
         return result
-    allowed = result.objective + ZERO_SHARE * tol * max(abs(result.objective), GAP_FLOOR * objective.trivial_value())
+    allowed = result.objective + ZERO_SHARE * tol * objective.gap_size(abs(result.objective))
     allowed = min(allowed, max(known, result.objective))
     low, high = 0, len(ZERO_LEVELS)  # bisection for the first threshold that is allowed
     best = result

@@ -6,7 +6,7 @@ With an l1 penalty the coefficients are split, Theta = prior + P - N with P, N >
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
@@ -16,8 +16,14 @@ from .._training.run import Memory, Run
 from .._utils.limits import TimeIsUp, one_blas_thread
 from .base import Estimate, Progress, Result, Solver, Status, pass_work
 
-#: evaluations that the fits of benchmarks/auto.py needed, typically, and numbers of the history of a coefficient
-EVALUATIONS, HISTORY = 60.0, 60.0
+if TYPE_CHECKING:
+    from .smoothed_proof import SmoothedLoss
+
+#: evaluations that the fits of benchmarks/auto.py needed, typically
+EVALUATIONS = 60.0
+
+#: steps that are kept, and as many changes of the gradient; SciPy's default is 10
+KEPT = 30
 
 
 class LBFGSSolver(Solver):
@@ -40,19 +46,15 @@ class LBFGSSolver(Solver):
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Evaluations of value and gradient."""
-        return Estimate(EVALUATIONS * pass_work(objective), 8.0 * HISTORY * objective.least_squares.size)
+        return Estimate(EVALUATIONS * pass_work(objective), 16.0 * KEPT * objective.least_squares.size)
 
+    @one_blas_thread  # two take longer, also with a thousand features
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; restart while the certificate improves."""
-        with one_blas_thread:  # two take longer, also with a thousand features
-            return self._solve(objective, run, start)
-
-    def _solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None) -> Result:
         limit = 2000 if self.max_iter is None else self.max_iter
         Theta = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, after=3.0, tol=self.tol)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
-
         count, work = 0, pass_work(objective)
 
         def report(value: float, at: np.ndarray) -> None:
@@ -84,60 +86,21 @@ class LBFGSSolver(Solver):
             pgtol, last_gap = 1e-2 * pgtol, result.gap
 
 
-class Smooth(Protocol):
-    """Smooth loss and penalty for ``descend``."""
-
-    prior: np.ndarray
-    l1: np.ndarray
-    l2: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of Theta."""
-
-    @property
-    def smooth_penalty(self) -> bool:
-        """Whether the penalty has no absolute values."""
-
-    def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
-        """Loss without the penalty, and its gradient."""
-
-    def value_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
-        """Loss with the penalty, and its gradient."""
-
-
 def descend(
-    objective: Smooth,
+    objective: LinearObjective | SmoothedLoss,
     Theta: np.ndarray,
     limit: int,
     gradient_tol: float,
     report: Callable[[float, np.ndarray], None] | None = None,
     memory: Memory | None = None,
 ) -> tuple[np.ndarray, int]:
-    """Minimize a smooth loss and its penalty by L-BFGS-B.
+    """Minimize a smooth loss and its penalty by L-BFGS-B until no entry of the gradient exceeds ``gradient_tol``.
 
-    Parameters
-    ----------
-    objective : LinearObjective, or another ``Smooth`` object
-    Theta : ndarray
-        The start.
-    limit : int
-        Largest number of iterations.
-    gradient_tol : float
-        Stop if no entry of the gradient is larger.
-    report : callable, optional
-        Called with each value and its coefficients; it may raise ``TimeIsUp``.
-    memory : dict, optional
-        Cache of the oracle.
-
-    Returns
-    -------
-    Theta : ndarray
-        The last coefficients; after ``TimeIsUp`` the best ones.
-    n_iter : int
+    ``report`` gets each value and its coefficients, and may raise ``TimeIsUp``.  Returns the last coefficients, or the
+    best ones after ``TimeIsUp``, and the number of iterations, at most ``limit``.
     """
     limit = max(limit, 1)
-    options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": gradient_tol, "ftol": 0.0, "maxcor": 30}
+    options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": gradient_tol, "ftol": 0.0, "maxcor": KEPT}
     count, best, lowest = 0, Theta, np.inf
 
     def note(value: float, at: np.ndarray) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import GAP_FLOOR, LinearObjective
+from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.limits import BLOCK_ELEMENTS, Deadline, TimeIsUp, check_time, one_blas_thread
 from ..regions.capabilities import has
@@ -84,17 +84,15 @@ class NewtonSolver(Solver):
         """Whether the first few steps fit into the remaining time."""
         return run.deadline.allows(LEAST_STEPS * predicted_work(objective))
 
+    @one_blas_thread  # matrices of single samples are small
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Follow the path from ``start`` or from least squares."""
-        with one_blas_thread:  # matrices of single samples are small
-            return self._solve(rows_of(objective), run, start)
-
-    def _solve(self, objective: InMemoryObjective, run: Run, coef_init: np.ndarray | None) -> Result:
+        objective = rows_of(objective)
         limit = 500 if self.max_iter is None else self.max_iter
-        Theta = start = objective.least_squares if coef_init is None else coef_init
+        first = Theta = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         value = objective.value(Theta)
-        size = max(value, GAP_FLOOR * objective.trivial_value())
+        size = objective.gap_size(value)
         if size == 0.0:  # all costs are zero: every model is optimal
             return self.finish(objective, run, [(Theta, None)], 1)
         path = _SmoothedPath(objective, run.deadline)
@@ -123,8 +121,10 @@ class NewtonSolver(Solver):
                 status, message = Status.PAUSED, ""
                 break
             if not last and decrement <= STAGE * smoothing:
-                # Not below the last value that is needed: smaller values only increase rounding errors.
-                mu, stage = mu * max(decrease_after(stage), 0.9 * LAST * self.tol * size / smoothing), 0
+                # A larger decrease after a short stage than after a long one, but not below the last value that is
+                # needed: smaller values only increase rounding errors.
+                factor = 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
+                mu, stage = mu * max(factor, 0.9 * LAST * self.tol * size / smoothing), 0
                 continue
             if n_iter >= limit:
                 break
@@ -137,18 +137,13 @@ class NewtonSolver(Solver):
                 mu, stage = 0.3 * mu, 0
                 continue
             Theta = trial
-            size = max(point.value + smoothing, GAP_FLOOR * objective.trivial_value())
+            size = objective.gap_size(point.value + smoothing)
         candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(Theta, path.at(Theta, mu).W)]
-        if coef_init is not None or run.deadline.reached:
-            candidates.append((start, None))  # the result is not worse than the start
+        if start is not None or run.deadline.reached:
+            candidates.append((first, None))  # the result is not worse than the start
         result = self.finish(objective, run, candidates, n_iter, status, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result
-
-
-def decrease_after(stage: int) -> float:
-    """Factor of mu after a stage of so many steps: smaller after a short stage than after a long one."""
-    return 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
 
 
 class _Smoothed(NamedTuple):

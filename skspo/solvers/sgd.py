@@ -76,14 +76,12 @@ class SGDSolver(Solver):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(tol=tol, max_iter=max_iter, verbose=verbose)
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.n_iter_no_change = n_iter_no_change
         self.early_stopping_tol = early_stopping_tol
-        self.tol = tol
-        self.max_iter = max_iter
         self.random_state = random_state
-        self.verbose = verbose
 
     def start(self, objective: InMemoryObjective, start: np.ndarray | None = None) -> Stream:
         """Start at ``start`` or at least squares."""

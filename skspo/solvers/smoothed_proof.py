@@ -17,7 +17,6 @@ import numpy as np
 from .._training.certificate import ZERO_BOUND, Bound
 from .._training.in_memory import InMemoryObjective
 from .._training.mixture import MOST_ELEMENTS, Mixture
-from .._training.objective import GAP_FLOOR
 from .._training.run import Memory
 from .._utils.limits import Deadline, TimeIsUp
 from .base import Progress
@@ -40,7 +39,7 @@ LEAST_WORK = 1e8
 
 
 class SmoothedLoss(Mixture):
-    """The smoothed loss of the decisions found so far (see ``lbfgs.Smooth``)."""
+    """The smoothed loss of the decisions found so far, as ``lbfgs.descend`` minimizes it."""
 
     smoothing: float
 
@@ -103,19 +102,8 @@ def prove(
 ) -> tuple[np.ndarray, float, Bound]:
     """Bound for a model near the optimum; return the best model found, its objective and the bound.
 
-    Parameters
-    ----------
-    objective : InMemoryObjective
-    Theta : ndarray
-        Coefficients of the model.
-    others : list of ndarray
-        Further coefficients near the optimum, whose decisions are used; new ones are appended.
-    tol : float
-        Relative gap at which to stop.
-    progress : Progress
-    deadline : Deadline
-    n_iter : int
-        Number of passes over the data so far.
+    The decisions at ``others``, near the optimum as well, are used; new models are appended.  ``tol`` is the relative
+    gap at which to stop, and ``n_iter`` the number of passes over the data so far.
     """
     best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
     if 4 * objective.C.size > MOST_ELEMENTS or deadline.left() <= 0:
@@ -154,7 +142,7 @@ def prove(
         if there < value:
             best, value = at, there
         progress(n_iter, value, bound.value)
-        small = met.smoothing <= 1e-3 * tol * max(value, GAP_FLOOR * objective.trivial_value())
+        small = met.smoothing <= 1e-3 * tol * objective.gap_size(value)
         if objective.relative_gap(value, bound.value) <= tol or small or left <= 0 or progress.late():
             break
         if idle >= PATIENCE and bound.value > 0.0:

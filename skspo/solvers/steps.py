@@ -28,7 +28,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import GAP_FLOOR, LinearObjective
+from .._training.objective import LinearObjective
 from .._training.run import Derived, Run
 from .._utils.limits import TimeIsUp
 from .._utils.progress import Activity
@@ -36,11 +36,8 @@ from ..losses import SPOPlusLoss
 from ..regions.capabilities import has
 from ..regions.check import check_region
 from .auto import SOLVERS, SolverOptions, choose_solvers
-from .base import Progress, Result, Solver, Status
+from .base import START_TOL, Progress, Result, Solver, Status
 from .checks import Reference, guarded, value_in_time
-
-#: relative gap of the fit to an easier problem, which is only a start
-START_TOL = 1e-2
 
 #: share of the remaining time that such a fit may take
 FOR_START = 0.5
@@ -53,7 +50,6 @@ SEARCHES = 5
 
 #: share of the time that is left for searches on parts of a problem; the rest is for the evaluation of the whole
 FOR_SEARCH = 0.9
-
 
 #: ``driver.minimize``
 Fit = Callable[..., tuple[Result, Solver]]
@@ -163,7 +159,7 @@ def fit_heavy_rows(
         if result.gap <= tol or stopped_early:
             progress(0, result.objective, result.lower_bound, force=True)
             return result, solver.set_params(tol=tol) if instance is None else instance
-        size = LEFT_OUT * tol * max(result.objective, GAP_FLOOR * objective.trivial_value())
+        size = LEFT_OUT * tol * objective.gap_size(result.objective)
         matters = losses > size / dropped.size
         kept[dropped[matters]] = True
         if kept.all() or not matters.any():

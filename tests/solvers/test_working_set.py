@@ -13,12 +13,11 @@ from skspo._training.run import Budget, Run
 from skspo._utils.limits import Deadline
 from skspo.data.chunks import ChunkedData
 from skspo.datasets import make_cost_sensitive_classification
-from skspo.solvers import BundleSolver, InteriorPointSolver, Status
+from skspo.solvers import BundleSolver, InteriorPointSolver, Status, undecided_rows
 from skspo.solvers.bundle import solver as bundle
 from skspo.solvers.interior_point import solver as module
-from skspo.solvers.interior_point import working_set
 from skspo.solvers.interior_point.reduced_form import forms_of
-from skspo.solvers.interior_point.working_set import WorkingSet, leaves_out_rows, minimize_undecided
+from skspo.solvers.undecided_rows import WorkingSet, leaves_out_rows, minimize_undecided
 
 REGIONS = {
     "simplex": (Simplex(), 6),
@@ -33,8 +32,8 @@ def few(monkeypatch):
     """Rows are left out of small problems as well, and their samples are small."""
     monkeypatch.setattr(skspo._training.objective, "MANY_SAMPLES", 1500)
     monkeypatch.setattr(skspo._training.objective, "ENOUGH_SAMPLES", 200)
-    monkeypatch.setattr(working_set, "WORTH", 1.0)
-    monkeypatch.setattr(working_set, "TOO_MANY", 1.0)
+    monkeypatch.setattr(undecided_rows, "WORTH", 1.0)
+    monkeypatch.setattr(undecided_rows, "TOO_MANY", 1.0)
 
 
 def data(d, n=2000, p=3, seed=11):
@@ -98,7 +97,7 @@ def test_a_minimum_far_away_is_approached_in_parts():
     assert objective.value(far) > objective.value(start)
     worse = search._nearest_failure(far)
     assert objective.value(worse) >= objective.value(start) > search.best[1] == objective.value(search.best[0])
-    assert_allclose(search.best[0] - start, working_set.CLOSER * (worse - start))
+    assert_allclose(search.best[0] - start, undecided_rows.CLOSER * (worse - start))
     differ = [objective.compare_decisions([start, Theta])[0].size for Theta in (search.best[0], worse, far)]
     assert differ[0] <= differ[1] < differ[2] and differ[1] > 0
 
@@ -137,7 +136,7 @@ def test_same_data_same_bits(few):
 
 
 def test_too_many_undecided_rows_for_memory(few, monkeypatch):
-    monkeypatch.setattr(working_set, "SAMPLE_ELEMENTS", 2000)
+    monkeypatch.setattr(undecided_rows, "SAMPLE_ELEMENTS", 2000)
     rows, objective = chunked(*data(6), Simplex())
     with rows:
         result = InteriorPointSolver().solve(objective, Run())
@@ -147,7 +146,7 @@ def test_too_many_undecided_rows_for_memory(few, monkeypatch):
 
 @pytest.mark.parametrize("name, value", [("ROUNDS", 0), ("TOO_MANY", 0.01)])
 def test_all_rows_if_the_gap_is_not_closed_or_many_are_undecided(few, monkeypatch, name, value):
-    monkeypatch.setattr(working_set, name, value)
+    monkeypatch.setattr(undecided_rows, name, value)
     objective = InMemoryObjective(SPOPlusLoss(Simplex()), *data(6))
     used = []
     plain = InteriorPointSolver._solve
@@ -178,8 +177,8 @@ def test_pauses_between_rounds(few):
 def test_bundle_method_ends_with_undecided_rows(few, monkeypatch, p, worth):
     """What counts is how many rows are undecided between its points, not how many are expected."""
     monkeypatch.setattr(bundle, "FIRST_TRY", 3)
-    monkeypatch.setattr(working_set, "WORTH", worth)
-    monkeypatch.setattr(working_set, "FINISHING", 1e-3)  # the rows are few, and so is the work of the passes
+    monkeypatch.setattr(undecided_rows, "WORTH", worth)
+    monkeypatch.setattr(undecided_rows, "FINISHING", 1e-3)  # the rows are few, and so is the work of the passes
     used, finish = [], bundle.finish_with_undecided_rows
     monkeypatch.setattr(bundle, "finish_with_undecided_rows", lambda *args: used.append(1) or finish(*args))
     objective = InMemoryObjective(SPOPlusLoss(Simplex()), *data(6, p=p))
@@ -220,9 +219,9 @@ def test_undecided_rows_take_no_more_work_than_allowed(few):
     objective = InMemoryObjective(SPOPlusLoss(Simplex()), *data(6))
     models = [fit.coef for fit in (all_rows(objective, tol=1e-2), all_rows(objective, tol=1e-4))]
     value, run = objective.value(models[0]), Run()
-    assert working_set.finish_with_undecided_rows(objective, run, models, value, 1e-7, 0.0) is None
+    assert undecided_rows.finish_with_undecided_rows(objective, run, models, value, 1e-7, 0.0) is None
     assert run.budget.spent == 0.0
-    assert working_set.finish_with_undecided_rows(objective, run, models, value, 1e-7, 1e12) is not None
+    assert undecided_rows.finish_with_undecided_rows(objective, run, models, value, 1e-7, 1e12) is not None
 
 
 def test_time_limit(few):

@@ -1,5 +1,1 @@
 """Proximal bundle method."""
-
-from .solver import BundleSolver
-
-__all__ = ["BundleSolver"]

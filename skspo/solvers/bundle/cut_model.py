@@ -57,17 +57,8 @@ def program_work(cuts: float, columns: int) -> float:
 class CutAverages(Averages):
     """Averaged slopes of cuts, to be balanced.
 
-    Parameters
-    ----------
-    A : ndarray of shape (k, m)
-        Slopes.
-    group : ndarray of shape (k,)
-    constant : ndarray of shape (m,)
-        Slope of other cuts.
-    l1 : ndarray of shape (m,)
-        What the penalty absorbs.
-    free : ndarray of bool of shape (m,)
-        Coefficients without a ridge.
+    ``A`` has the slopes in its rows, and ``constant`` is the averaged slope of other cuts.  The penalty absorbs ``l1``
+    of the slope; coefficients that are ``free`` have no ridge.
     """
 
     def __init__(
@@ -105,15 +96,7 @@ class CutAverages(Averages):
 
 
 class CutModel:
-    """Lower model of the objective: the highest cut of every group of samples, plus the penalty.
-
-    Parameters
-    ----------
-    objective : LinearObjective
-    run : Run
-    n_groups, max_cuts : int or None
-        See ``BundleSolver``.
-    """
+    """Lower model of the objective: the highest cut of every group of samples, plus the penalty."""
 
     def __init__(self, objective: LinearObjective, run: Run, n_groups: int | None, max_cuts: int | None) -> None:
         self.objective, self.run = objective, run
@@ -173,13 +156,8 @@ class CutModel:
     ) -> tuple[np.ndarray, float, Callable[[bool], Moments]]:
         """Minimize the model plus the proximal term.
 
-        Returns
-        -------
-        Theta : ndarray of shape (d, q)
-        value : float
-            The model at Theta, without the proximal term.
-        moments : callable
-            Returns the averaged constant and slope of the cuts, shape (d, q); balanced if called with True.
+        Returns Theta, the model there without the proximal term, and a function for the averaged constant and slope of
+        the cuts, balanced if it is called with True.
         """
         obj = self.objective
         # Ridge and proximal term together are a constant plus |x|^2 / 2, where Theta = origin + root x.

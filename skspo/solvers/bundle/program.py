@@ -15,25 +15,10 @@ from ..predictor_corrector import MOST, step
 def minimize_highest(
     A: np.ndarray, b: np.ndarray, group: np.ndarray, lasso: np.ndarray, offset: np.ndarray, accuracy: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Minimize sum_g max_{k in g} (b_k + A_k x) + |lasso x + offset|_1 + |x|^2 / 2.
+    """Minimize sum_g max_{k in g} (b_k + A_k x) + |lasso x + offset|_1 + |x|^2 / 2 to an absolute accuracy.
 
-    Parameters
-    ----------
-    A : ndarray of shape (k, m)
-    b : ndarray of shape (k,)
-    group : ndarray of shape (k,)
-        Sorted.
-    lasso, offset : ndarray of shape (m,)
-    accuracy : float
-        Absolute accuracy of the value.
-
-    Returns
-    -------
-    x : ndarray of shape (m,)
-    multipliers : ndarray of shape (k,)
-        Nonnegative; their sum is one in each group, whatever the accuracy.
-    zero : ndarray of int
-        Coordinates with lasso x + offset = 0 up to rounding.
+    ``group`` is sorted.  Returns x; the multipliers of the rows, nonnegative and with sum one in each group, whatever
+    the accuracy; and the coordinates with lasso x + offset = 0 up to rounding.
     """
     if A.shape[1] == 0:
         top = np.full(group[-1] + 1, -np.inf)

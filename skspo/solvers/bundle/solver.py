@@ -20,7 +20,7 @@ conditioned, gives a better center, from which the proof is tried again.
 With many groups few passes are needed, but the quadratic program takes longer.
 
 With many samples and unknowns, the interior-point method closes the gap where it can be used, with the rows whose
-decisions differ between the last points (``interior_point.working_set``).
+decisions differ between the last points (``undecided_rows``).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from enum import Enum
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND, Moments, best_proof
-from ..._training.objective import GAP_FLOOR, LinearObjective
+from ..._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
+from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
-from ..interior_point.working_set import can_leave_out_rows, finish_with_undecided_rows
+from ..undecided_rows import can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, columns_of, groups_for, program_work
 
 #: passes that fits of benchmarks/auto.py with fewer unknowns than cuts needed, and cuts of each group meanwhile
@@ -103,11 +103,9 @@ class BundleSolver(Solver):
         n_groups: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
+        super().__init__(tol=tol, max_iter=max_iter, verbose=verbose)
         self.max_cuts = max_cuts
         self.n_groups = n_groups
-        self.verbose = verbose
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
@@ -151,8 +149,8 @@ class BundleSolver(Solver):
                 status, message = stop.status, str(stop)
             except TimeIsUp:
                 status, message = Status.TIME_LIMIT, run.deadline.message
-            if status is not Status.CONVERGED:
-                search.use_last_multipliers()
+            if status is not Status.CONVERGED and not search.balanced:
+                search.bound = max(search.bound, search.bound_of(search.balance(True)))
             search.report(force=True)
             result = self.result(objective, search.center, search.value, search.bound, search.n_iter, status, message)
             if result.status is Status.PAUSED:
@@ -161,16 +159,7 @@ class BundleSolver(Solver):
 
 
 class BundleSearch:
-    """State of the bundle method: the best point, the model, the step, the best bound and the phase.
-
-    Parameters
-    ----------
-    model : CutModel
-    progress : Progress
-    tol : float
-    limit : int
-        Largest number of passes.
-    """
+    """State of the bundle method: the best point, the model, the step, the best bound and the phase."""
 
     def __init__(self, model: CutModel, progress: Progress, tol: float, limit: int) -> None:
         self.model, self.objective, self.progress, self.tol, self.limit = model, model.objective, progress, tol, limit
@@ -212,7 +201,7 @@ class BundleSearch:
         self.n_iter, self.proved = self.n_iter + 1, -np.inf
         if value < self.value:
             self.center, self.value = Theta, value
-            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, Theta))
+            self.bound = max(ZERO_BOUND, self.bound_of(self.moments))
 
     def gap(self) -> float:
         """Relative gap of the best point."""
@@ -222,16 +211,11 @@ class BundleSearch:
         """Report the state of the search."""
         self.progress(self.n_iter, self.value, self.bound.value, force=force)
 
-    @property
-    def size(self) -> float:
-        """Denominator of relative gaps."""
-        return max(self.value, GAP_FLOOR * self.objective.trivial_value())
-
     def solve_program(self) -> None:
         """Minimize the model around the center, and improve the bound by its multipliers."""
         if self.progress.late():
             raise TimeIsUp
-        size = self.size
+        size = self.objective.gap_size(self.value)
         accuracy = max(
             min(1e-2 * (self.value - self.bound.value), 0.1 * max(self.decrease, 0.0)), 1e-2 * self.tol * size
         )
@@ -244,14 +228,14 @@ class BundleSearch:
         self.balanced = self.decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
         # Without a ridge, bounds depend on the distance of the center, so the old one is computed again.
         candidates = [self.moments, self.balance(False), *([self.balance(True)] if self.balanced else [])]
-        bounds = [self.objective.dual_value_from_moments(*m, self.center) for m in candidates]
+        bounds = [self.bound_of(moments) for moments in candidates]
         self.moments, self.bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
         self.new_bound = max(bounds[1:]).value
         self.report()
 
     def solve_again(self) -> bool:
         """Choose the next phase; return whether to solve the program again without a call of the oracle."""
-        if self.decrease > 0.1 * self.tol * self.size:
+        if self.decrease > 0.1 * self.tol * self.objective.gap_size(self.value):
             self.phase = Phase.DESCEND
             return False
         if self.phase is Phase.DESCEND:
@@ -289,7 +273,7 @@ class BundleSearch:
             self.step = self.step * max(1.0 / (1.0 - ratio), 0.1)
         if ratio > 1e-3 or (proving and new < self.value):
             self.center, self.value = self.trial, new
-            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, self.center))
+            self.bound = max(ZERO_BOUND, self.bound_of(self.moments))
 
     def finish_early(self) -> bool:
         """Minimize over the rows whose decisions differ between the last points; whether the gap is closed."""
@@ -312,7 +296,6 @@ class BundleSearch:
         self.balanced |= self.moments is moments  # nothing more to gain
         return self.gap() <= self.tol
 
-    def use_last_multipliers(self) -> None:
-        """Improve the bound by the last multipliers, if they have not been balanced yet."""
-        if not self.balanced:
-            self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.center))
+    def bound_of(self, moments: Moments) -> Bound:
+        """Bound that averaged cuts prove for the center."""
+        return self.objective.dual_value_from_moments(*moments, self.center)

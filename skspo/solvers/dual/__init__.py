@@ -1,5 +1,1 @@
 """The dual method for large models; see ``solver``."""
-
-from .solver import DualSolver
-
-__all__ = ["DualSolver"]

@@ -76,15 +76,7 @@ class Position(NamedTuple):
 class Ascent:
     """One run of the method: its data, caches and what is known so far.
 
-    Parameters
-    ----------
-    solver : Solver
-        With the parameters of ``DualSolver``.
-    objective : InMemoryObjective
-    run : Run
-    start : ndarray
-        Coefficients.
-    state : State or None
+    ``solver`` has the parameters of ``DualSolver``.
     """
 
     def __init__(
@@ -253,7 +245,7 @@ class Ascent:
         clock = time.perf_counter()
         self.work += pass_work(self.objective)
         at = self.position()
-        V = self.decisions_at(at)
+        V = self.ask(at.U)
         value = self.value_of(at, V)
         self.n_iter += 1
         if value < self.value:
@@ -280,7 +272,7 @@ class Ascent:
     def measure(self, at: Position, value: float, level: float) -> None:
         """Bound, and how far the proximal and the whole problem are from their optima; ``value`` is that at Theta."""
         self.prove(at.constant, at.M)
-        self.charge = 0.5 * float(np.square((at.S - self.base)[self.proximal_entries]).sum())
+        self.charge = 0.5 * float(np.square((at.S - self.base)[self.entries(self.problem.proximal)]).sum())
         dual = at.constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(at.S).sum())
         self.gap_proximal = value + self.charge - dual
         self.level = level
@@ -291,7 +283,7 @@ class Ascent:
 
     def balance(self) -> None:
         """Prove a bound with balanced weights, less and less often while it does not help."""
-        free = self.free_entries
+        free = self.entries(self.objective.free)
         if not free.any() or self.gap <= self.solver.tol or self.gap_proximal > 0.5 * self.whole:
             return
         self.balance_wait -= 1
@@ -300,11 +292,9 @@ class Ascent:
         from .balance import FreeMoments
 
         before = self.whole
-        *_, weight = (
-            self.cache.weight,
-            *balanced(FreeMoments(self.problem, self.cache, free), self.cache.weight, self.late),
-        )
-        self.prove(*self.problem.moments(self.cache, weight))
+        given = self.cache.weight
+        weights = [given, *balanced(FreeMoments(self.problem, self.cache, free), given, self.late)]
+        self.prove(*self.problem.moments(self.cache, weights[-1]))
         helped = self.whole <= DECREASING * before
         self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
@@ -354,16 +344,8 @@ class Ascent:
         """Distance of the objective, as far as it is known, to the bound."""
         return self.level - self.bound.value
 
-    @property
-    def proximal_entries(self) -> np.ndarray:
-        """Entries of T with a proximal term."""
-        mask = self.problem.proximal
-        return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
-
-    @property
-    def free_entries(self) -> np.ndarray:
-        """Entries of T without any penalty."""
-        mask = self.objective.free
+    def entries(self, mask: np.ndarray) -> np.ndarray:
+        """Entries of T of some of the columns of Theta."""
         return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
 
     def ask(self, U: np.ndarray) -> np.ndarray:
@@ -374,10 +356,6 @@ class Ascent:
     def first_decisions(self, U: np.ndarray) -> np.ndarray:
         """Decisions for the coefficients of the start."""
         return self.ask(U)
-
-    def decisions_at(self, at: Position) -> np.ndarray:
-        """Decisions of the oracle for all rows."""
-        return self.ask(at.U)
 
     def value_of_best(self) -> float:
         """Objective of the best coefficients."""
@@ -405,11 +383,8 @@ class Ascent:
             value = self.value_of_best()
         if status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT) and self.problem.proximal.any():
             if not self.problem.shared:
-                V = self.cache.average()[0]
-                self.bound = max(
-                    self.bound,
-                    lower_bound(objective, V, self.best, self.deadline, target=value * (1 - self.solver.tol)),
-                )
+                V, target = self.cache.average()[0], value * (1 - self.solver.tol)
+                self.bound = max(self.bound, lower_bound(objective, V, self.best, self.deadline, target=target))
         self.progress(self.n_iter, value, self.bound.value, force=True)
         return self.solver.result(objective, self.best, value, self.bound, self.n_iter, status, message)
 

@@ -12,15 +12,7 @@ from .problem import ScaledProblem
 
 
 class FreeMoments(Averages):
-    """Moments of the cached decisions, or of points, in the free entries of T.
-
-    Parameters
-    ----------
-    problem : ScaledProblem
-    cache : Cache or Points
-    free : ndarray of bool
-        Entries of T whose moments are to vanish.
-    """
+    """Moments of the cached decisions, or of points, in the free entries of T, which are to vanish."""
 
     def __init__(self, problem: ScaledProblem, cache: Cache | Points, free: np.ndarray) -> None:
         self.problem, self.cache, self.free = problem, cache, free

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from . import cache_kernels, kernels
+from . import kernels
 from .kernels import CLEAR, ROUNDING
 
 if TYPE_CHECKING:
@@ -27,25 +27,15 @@ PAIRS = 10
 
 
 class Cache:
-    """Decisions as sparse rows, sorted by sample, and their weights.
+    """Decisions as sparse rows, sorted by sample, and their weights; at first one for each sample, the rows of V.
 
-    Every sample has at least one.  v_i = sum_k weight_k v_k is in the convex hull of the region.
-
-    Parameters
-    ----------
-    V : ndarray of shape (n, d)
-        The first decision of each sample.
-    lin : ndarray of shape (n,)
-        Their linear parts of the dual.
+    Every sample has at least one.  v_i = sum_k weight_k v_k is in the convex hull of the region.  ``lin`` are the
+    linear parts of the dual.
     """
 
     def __init__(self, V: np.ndarray, lin: np.ndarray) -> None:
         self.n, self.d = V.shape
-        self.row: np.ndarray = np.empty(0, np.int64)
-        self.ptr: np.ndarray = np.zeros(self.n + 1, np.int64)
-        self.at: np.ndarray = np.zeros(1, np.int64)
-        self.idx: np.ndarray = np.empty(0, np.int32)
-        self.val: np.ndarray = np.empty(0)
+        self._store(np.empty(0, np.int64), sp.csr_array((0, self.d)))
         self.weight: np.ndarray = np.empty(0)
         self.age: np.ndarray = np.empty(0, np.int64)
         self.lin: np.ndarray = np.empty(0)
@@ -55,19 +45,24 @@ class Cache:
     def add(self, rows: np.ndarray, V: np.ndarray, lin: np.ndarray, max_age: int = 0) -> None:
         """Add one decision, of weight zero, for each of the rows; drop those of weight zero for ``max_age`` calls."""
         self.age = np.where(self.weight > 0, 0, self.age + 1)
-        keep = self.age <= max_age
-        self.ptr, source, self.row, self.at, self.idx, self.val = cache_kernels.insert(
-            self.n, self.row, self.at, self.idx, self.val, keep, rows, np.ascontiguousarray(V)
-        )
-        old = source >= 0
-        weight, age, new_lin = np.zeros(source.size), np.zeros(source.size, np.int64), np.empty(source.size)
-        weight[old], age[old], new_lin[old] = (x[source[old]] for x in (self.weight, self.age, self.lin))
-        new_lin[~old] = lin[-1 - source[~old]]
-        self.weight, self.age, self.lin = weight, age, new_lin
+        old = np.flatnonzero(self.age <= max_age)
+        row = np.concatenate([self.row[old], rows])
+        order = np.argsort(row, kind="stable")  # the new one of a sample comes last
+        decisions = sp.vstack([self.decisions[old], sp.csr_array(V)], format="csr")[order]
+        self.weight = np.concatenate([self.weight[old], np.zeros(rows.size)])[order]
+        self.age = np.concatenate([self.age[old], np.zeros(rows.size, np.int64)])[order]
+        self.lin = np.concatenate([self.lin[old], lin])[order]
+        self._store(row[order], decisions)
         self._limit()
-        if old.any():
+        if old.size:
             self.normalize()
         self._arrange()
+
+    def _store(self, row: np.ndarray, decisions: sp.csr_array) -> None:
+        """Set the sparse rows, with the types that the kernels are compiled for."""
+        self.row, self.ptr = row, np.searchsorted(row, np.arange(self.n + 1)).astype(np.int64)
+        self.at, self.idx = decisions.indptr.astype(np.int64), decisions.indices.astype(np.int32)
+        self.val = decisions.data
 
     @classmethod
     def of(cls, problem: ScaledProblem, V: np.ndarray) -> Cache:
@@ -93,7 +88,7 @@ class Cache:
         self.weight[:] = self.normalized(self.weight)
 
     def _arrange(self) -> None:
-        differing = cache_kernels.differences(self.d, self.ptr, self.at, self.idx, self.val)
+        differing = kernels.differences(self.d, self.ptr, self.at, self.idx, self.val)
         self.blocks = kernels.Blocks(self.ptr, self.lin, *differing)
 
     def _limit(self) -> None:
@@ -115,11 +110,9 @@ class Cache:
         mean = sp.csr_array((share, (group, order)), shape=(group[-1] + 1, order.size))
         V = mean @ self.decisions
         V.sort_indices()
-        self.row, self.lin = self.row[order][~merged | starts], mean @ self.lin
-        self.weight = np.bincount(group, self.weight[order])
+        self.lin, self.weight = mean @ self.lin, np.bincount(group, self.weight[order])
         self.age = self.age[order][~merged | starts]
-        self.at, self.idx, self.val = V.indptr.astype(np.int64), V.indices.astype(np.int32), V.data
-        self.ptr = np.searchsorted(self.row, np.arange(self.n + 1)).astype(np.int64)
+        self._store(self.row[order][~merged | starts], V)
 
     @property
     def decisions(self) -> sp.csr_array:
@@ -131,11 +124,6 @@ class Cache:
         """Bytes of the sparse rows, and of the products; the blocks have about as many as the rows."""
         products = 8 * int(np.square(np.diff(self.ptr)).sum())
         return self.val.nbytes + self.idx.nbytes + 40 * self.row.size + products
-
-    @property
-    def size(self) -> int:
-        """Numbers that a step for all samples together reads."""
-        return int(self.blocks.val.size)
 
     @property
     def several(self) -> np.ndarray:

@@ -35,15 +35,7 @@ DAMPING = 1e-10
 
 
 class Face:
-    """The weights in use of the samples that have several.
-
-    Parameters
-    ----------
-    problem : ScaledProblem
-    cache : Cache or Points
-    every : bool
-        Whether weights that are not in use take part, too.
-    """
+    """The weights in use of the samples that have several; with ``every`` also their weights that are not in use."""
 
     def __init__(self, problem: ScaledProblem, cache: Cache | Points, every: bool = False) -> None:
         self.problem, self.cache = problem, cache
@@ -55,13 +47,11 @@ class Face:
             self.used &= several[cache.row]
         else:
             self.used &= cache.movable(cache.weight)
-        rows = cache.row[self.used]  # sorted
-        self.rows = rows[np.append(True, rows[1:] != rows[:-1])] if rows.size else rows
+        self.rows = np.unique(cache.row[self.used])
         self.a = problem.a[self.rows]
         # Copied once: a copy for every product would take as long as the product.
         self.Z = problem.take(self.rows)
         self.slot = np.where(self.used, problem.a[cache.row], 0.0)
-        self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
 
     @property
     def newton_size(self) -> tuple[float, float]:
@@ -86,7 +76,7 @@ class Face:
     def gradient(self, S: np.ndarray, lin: np.ndarray) -> np.ndarray:
         """a_i (lin_k - 2 v_k.S zs_i), minus the mean of the sample."""
         P = self.problem.predictions(-2.0 * S, self.Z)
-        return self.slot * self.cache.collect(self.rows, self.used, P, lin, self.ones)
+        return self.slot * self.cache.collect(self.rows, self.used, P, lin, np.ones(lin.size))
 
     def newton(self, T: np.ndarray, damping: float) -> np.ndarray:
         """Newton direction from the matrix of second derivatives, its diagonal increased by a share ``damping``.
@@ -158,16 +148,7 @@ class Face:
 
 
 class RecentSteps:
-    """The last changes of the weights, and those of T with them.
-
-    Parameters
-    ----------
-    problem : ScaledProblem
-    cache : Cache or Points
-        Decisions are not added while this is in use.
-    T : ndarray
-        Scaled coefficients of its weights.
-    """
+    """The last changes of the weights, and those of T with them.  Decisions are not added while this is in use."""
 
     def __init__(self, problem: ScaledProblem, cache: Cache | Points, T: np.ndarray) -> None:
         self.problem, self.cache = problem, cache

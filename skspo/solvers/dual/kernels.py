@@ -207,6 +207,60 @@ def sweep(
             add_change(T, cols[c : c + m], change[:k], val[V : V + k * m], 2.0 * a[i], Z, i)
 
 
+@kernel
+def differences(d: int, ptr: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Columns in which the decisions of each sample differ, and their values there: the last fields of ``Blocks``.
+
+    The first pass counts, the second one writes.
+    """
+    n = ptr.size - 1
+    cptr, vptr, gptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    cols, dense = np.empty(0, np.int32), np.empty(0)
+    times, value, varies = np.zeros(d, np.int64), np.zeros(d), np.zeros(d, np.bool_)
+    place, touched = np.empty(d, np.int64), np.empty(d, np.int64)
+    for writing in range(2):
+        for i in range(n):
+            first, last, many, m = ptr[i], ptr[i + 1], 0, 0
+            if last - first > 1:
+                for e in range(at[first], at[last]):
+                    j = idx[e]
+                    if times[j] == 0:
+                        touched[many], value[j] = j, val[e]
+                        many += 1
+                    elif val[e] != value[j]:
+                        varies[j] = True
+                    times[j] += 1
+                for t in range(many):
+                    j = touched[t]
+                    place[j] = -1
+                    if times[j] < last - first or varies[j]:
+                        place[j] = m
+                        if writing:
+                            cols[cptr[i] + m] = j
+                        m += 1
+                    times[j], varies[j] = 0, False
+                if writing:
+                    for r in range(first, last):
+                        for e in range(at[r], at[r + 1]):
+                            if place[idx[e]] >= 0:
+                                dense[vptr[i] + (r - first) * m + place[idx[e]]] = val[e]
+            cptr[i + 1], vptr[i + 1] = cptr[i] + m, vptr[i] + m * (last - first)
+            gptr[i + 1] = gptr[i] + (last - first) ** 2
+        if not writing:
+            cols, dense = np.empty(cptr[n], np.int32), np.zeros(vptr[n])
+    gram = np.empty(gptr[n])
+    for i in range(n):
+        k, m = ptr[i + 1] - ptr[i], cptr[i + 1] - cptr[i]
+        V, G = dense[vptr[i] : vptr[i + 1]].reshape(k, m), gram[gptr[i] : gptr[i + 1]].reshape(k, k)
+        for r in range(k):
+            for s in range(r + 1):
+                product = 0.0
+                for t in range(m):
+                    product += V[r, t] * V[s, t]
+                G[r, s] = G[s, r] = product
+    return cols, cptr, dense, vptr, gram, gptr
+
+
 # -- points of a box with one constraint -------------------------------------------------------------------------------
 
 
@@ -407,16 +461,6 @@ def settle(columns: Columns, value: np.ndarray, box: Box) -> None:
                 j = columns.cols[e]
                 if box.lower[j] < value[e] < box.upper[j]:
                     value[e] = min(max(value[e] - excess / room * box.coef[j], box.lower[j]), box.upper[j])
-
-
-@kernel
-def scatter(rows: np.ndarray, columns: Columns, x: np.ndarray, d: int) -> np.ndarray:
-    """Dense rows with the entries x in the columns in use, shape (rows, d)."""
-    D = np.zeros((rows.size, d))
-    for b in range(rows.size):
-        for e in range(columns.ptr[rows[b]], columns.ptr[rows[b] + 1]):
-            D[b, columns.cols[e]] = x[e]
-    return D
 
 
 @kernel

@@ -58,15 +58,7 @@ def differ_little(V: np.ndarray, W: np.ndarray) -> bool:
 
 
 class Points:
-    """Points of all samples, of which those of the columns in use are changed.
-
-    Parameters
-    ----------
-    box : Box
-    problem : ScaledProblem
-    V : ndarray of shape (n, d)
-        Decisions at the start.
-    """
+    """Points of all samples, of which those of the columns in use are changed; V are decisions at the start."""
 
     def __init__(self, box: Box, problem: ScaledProblem, V: np.ndarray) -> None:
         self.box, (self.n, self.d) = box, V.shape
@@ -106,11 +98,6 @@ class Points:
     def several(self) -> np.ndarray:
         """Samples with columns in use."""
         return np.flatnonzero(np.diff(self.ptr) > 0)
-
-    @property
-    def size(self) -> int:
-        """Numbers that a step for all samples together reads."""
-        return self.row.size
 
     def average(self, value: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Points, and their linear parts."""
@@ -177,8 +164,9 @@ class Points:
 
     def combine(self, rows: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Change of the points of the rows with a change x of the values in use."""
-        D: np.ndarray = kernels.scatter(rows, self.columns, x, self.d)
-        return D
+        D = np.zeros((self.n, self.d))
+        D[self.row, self.columns.cols] = x
+        return D[rows]
 
     def collect(
         self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, lin: np.ndarray, shift: np.ndarray

@@ -27,13 +27,7 @@ ROUNDS = 30
 
 
 class DecisionPool:
-    """Decisions of a region, each once.
-
-    Parameters
-    ----------
-    d : int
-        Number of decision variables.
-    """
+    """Decisions of a region, each once."""
 
     def __init__(self, d: int) -> None:
         self.V = np.zeros((0, d))
@@ -83,15 +77,7 @@ def pool_of(objective: InMemoryObjective, run: Run) -> DecisionPool | None:
 
 
 class PooledAscent(Ascent):
-    """One run of the method with a pool.
-
-    Parameters
-    ----------
-    solver, objective, run, start, state
-        As in ``Ascent``.
-    pool : DecisionPool
-        With the optimal decisions.
-    """
+    """One run of the method with a pool, which has the optimal decisions."""
 
     def __init__(self, *args: Any, pool: DecisionPool) -> None:
         super().__init__(*args)

@@ -57,21 +57,8 @@ def whitening_of(Z: Any, a: np.ndarray) -> Whitening | None:
 class ScaledProblem:
     """Data of the dual method.
 
-    Parameters
-    ----------
-    Z : ndarray or CSR of shape (n, q), or ndarray of shape (n, d, q) for a shared model
-    C : ndarray of shape (n, d)
-        Costs, without the predictions of the prior: c_i - 2 prior z_i.
-    W : ndarray of shape (n, d)
-        Optimal decisions.
-    a : ndarray of shape (n,)
-        Weights of the samples.
-    l1, l2 : ndarray of shape (q,)
-    prior : ndarray of shape (d, q), or (1, q) for a shared model
-    mu : float
-        Weight of the proximal term.
-    unknown : ndarray of shape (d,), optional
-        1 for costs that are predicted, 0 for known ones; None if all are predicted.
+    The costs C are without the predictions of the prior, and ``mu`` is the weight of the proximal term.  ``unknown`` is
+    1 for costs that are predicted and 0 for known ones; None means that all are predicted.
     """
 
     def __init__(

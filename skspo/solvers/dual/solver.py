@@ -2,9 +2,8 @@
 
 Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
 
-    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), steps in the span
-               of the last changes and Newton's method (``face``) those of all samples together,
-               until little is to be gained there
+    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), and so do steps of
+               all samples together (``face``), until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
@@ -90,10 +89,8 @@ class DualSolver(Solver):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
+        super().__init__(tol=tol, max_iter=max_iter, verbose=verbose)
         self.random_state = random_state
-        self.verbose = verbose
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
@@ -127,19 +124,15 @@ class DualSolver(Solver):
             start = objective.least_squares if start is None else start
             ascent: Ascent | None = run.paused.pop(self.name, None)
             if ascent is None:
-                ascent = self._ascent(objective, run, start, state)
+                pool = pool_of(objective, run)
+                given = (self, objective, run, start, state)
+                ascent = Ascent(*given) if pool is None else PooledAscent(*given, pool=pool)
             else:
                 ascent.go_on(run, start)
             result = ascent.minimize()
             if result.status is Status.PAUSED:
                 run.paused[self.name] = ascent
             return result, State(ascent.problem, ascent.cache, ascent.best, ascent.n_iter)
-
-    def _ascent(self, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None) -> Ascent:
-        pool = pool_of(objective, run)
-        if pool is None:
-            return Ascent(self, objective, run, start, state)
-        return PooledAscent(self, objective, run, start, state, pool=pool)
 
 
 def may_interpolate(objective: LinearObjective) -> bool:
@@ -157,13 +150,8 @@ def distance_from_prior(objective: LinearObjective, run: Run) -> float:
 
     It is infinite if a coefficient has no ridge, and where a gradient takes long.
     """
-    if (
-        not (objective.l2 > 0).all()
-        or objective.region.oracle_is_solver
-        or not isinstance(objective, InMemoryObjective)
-    ):
-        return np.inf
-    if objective.undecided:
+    quick = isinstance(objective, InMemoryObjective) and not (objective.region.oracle_is_solver or objective.undecided)
+    if not quick or not (objective.l2 > 0).all():
         return np.inf
     return float(np.linalg.norm(objective.loss_gradient(objective.prior, run.memory)[1] / objective.l2))
 
@@ -173,7 +161,7 @@ def compiled_before() -> bool:
     """Whether numba's files beside the kernels are newer than their sources and numba itself."""
     folder = Path(__file__).parent
     numba = Path(find_spec("numba").origin)  # type: ignore[union-attr, arg-type]  # importing it takes a moment
-    sources = folder / "kernels.py", folder / "cache_kernels.py", numba
+    sources = folder / "kernels.py", numba
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
     compiled = [file.stat().st_mtime for file in folder.glob(f"__pycache__/kernels.sweep-*.{version}.nbi")]
     return max(compiled, default=0.0) > max(file.stat().st_mtime for file in sources)

@@ -24,12 +24,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 class BandedFactor:
     """Factor of the matrices of some samples.
 
-    Parameters
-    ----------
-    pivots : ndarray of shape (k, n)
-        Sums c_j of the weights of a face when it is eliminated.
-    shares : ndarray of shape (k, b, n)
-        Shares c_jl / c_j of the next b faces.
+    ``pivots`` (k, n) are the sums c_j of the weights of a face when it is eliminated, and ``shares`` (k, b, n) the
+    shares c_jl / c_j of the next b faces.
     """
 
     def __init__(self, pivots: np.ndarray, shares: np.ndarray) -> None:
@@ -49,13 +45,7 @@ class BandedFactor:
 
 
 class DualGraph:
-    """What the matrices of all samples have in common.
-
-    Parameters
-    ----------
-    faces : ndarray of shape (N, k)
-        Basis of null(A) from ``cycle_basis``.
-    """
+    """What the matrices of all samples have in common, for the faces of ``cycle_basis``."""
 
     def __init__(self, faces: np.ndarray) -> None:
         touch = sp.csr_array(np.abs(faces))

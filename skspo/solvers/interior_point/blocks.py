@@ -362,11 +362,7 @@ class SharedBlock(Block):
 class LassoBlock(Block):
     """The l1 penalty: Theta - prior = s - r, and subgradients g with u = l1 - g and t = l1 + g.
 
-    Parameters
-    ----------
-    l1 : ndarray of shape (q,)
-    prior : ndarray of shape (k, q)
-        Twice that of the objective, as the coefficients P.
+    ``prior`` is twice that of the objective, as the coefficients P.
     """
 
     def __init__(self, l1: np.ndarray, prior: np.ndarray) -> None:

@@ -25,18 +25,11 @@ MAX_EDGES = 5000
 
 
 def cycle_basis(A: np.ndarray) -> np.ndarray | None:
-    """Faces of the graph with incidence matrix ``A``, whose rows are linearly independent.
+    """Faces of the graph with incidence matrix ``A``, (m, N), whose rows are linearly independent.
 
-    Parameters
-    ----------
-    A : ndarray of shape (m, N)
-        At most one entry 1 and one entry -1 in a column.  Edges with a single entry end at one more node.
-
-    Returns
-    -------
-    ndarray of shape (N, N - m) or None
-        A basis of null(A) with at most one entry 1 and one entry -1 in a row; None if ``A`` does not have this form, or
-        the graph is not planar.
+    A column has at most one entry 1 and one entry -1; edges with a single entry end at one more node.  Returns a basis
+    of null(A), (N, N - m), with at most one entry 1 and one entry -1 in a row; None if ``A`` does not have this form,
+    or the graph is not planar.
     """
     m, N = A.shape
     tails, heads = A == 1.0, A == -1.0

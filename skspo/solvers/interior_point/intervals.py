@@ -34,15 +34,17 @@ from ..._utils.limits import TimeIsUp, check_time, one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from ..predictor_corrector import MOST, step
 from .normal_matrix import FeatureSums, packed_indices
-from .state import PULL, START, orthonormalized
+from .state import COPIES, PULL, START, orthonormalized
 
 #: a cost stops when its gap, and what the certificate charges for its moments, are this share of the tolerance; or when
 #: its gap is smaller by another factor
 DONE, SMALLER = 0.25, 1e-3
 
-#: iterations that the fits of benchmarks/auto.py needed, typically; operations of one of them on each entry of the
-#: iterate; and arrays of the size of the iterate
-ITERATIONS, ITERATE, COPIES = 25.0, 20.0, 20.0
+#: iterations that the fits of benchmarks/auto.py needed, typically
+ITERATIONS = 25.0
+
+#: operations of one of them on each entry of the iterate
+ITERATE = 20.0
 
 #: moves of decisions that match their moments at the end
 MOVES = 5
@@ -73,6 +75,7 @@ class IntervalSolver(Solver):
         entries, q = float(objective.n_samples * objective.shape[0]), objective.design.n_coef
         return Estimate(ITERATIONS * entries * (ITERATE + q * q / MATRIX_SPEED), 8.0 * COPIES * entries)
 
+    @one_blas_thread  # the matrices are small
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
         if not is_box(objective):
@@ -80,10 +83,7 @@ class IntervalSolver(Solver):
                 "solver='intervals' is for boxes that are the same for all samples, with coefficients for each cost. "
                 "Use solver='auto'."
             )
-        with one_blas_thread:  # the matrices are small
-            return self._solve(rows_of(objective), run, start)
-
-    def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
+        objective = rows_of(objective)
         limit = 60 if self.max_iter is None else self.max_iter
         start = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
@@ -134,15 +134,7 @@ class _Move(NamedTuple):
 
 
 class Intervals:
-    """Iterates of all costs whose bounds differ.
-
-    Parameters
-    ----------
-    objective : InMemoryObjective
-        Its region is a box.
-    Theta : ndarray
-        Start.
-    """
+    """Iterates of all costs whose bounds differ, for a region that is a box; Theta is the start."""
 
     def __init__(self, objective: InMemoryObjective, Theta: np.ndarray) -> None:
         self.objective, self.a = objective, objective.weight

@@ -45,15 +45,7 @@ def packed_squares(Y: np.ndarray, aY: np.ndarray, first: int = 0, last: int | No
 
 
 class FeatureSums:
-    """sum_i a_i z_ij z_il K_i for all pairs of features j >= l.
-
-    Parameters
-    ----------
-    q : int
-        Number of features.
-    width : int
-        Number of entries of K_i.
-    """
+    """sum_i a_i z_ij z_il K_i for all pairs of q features j >= l, where K_i has ``width`` entries."""
 
     def __init__(self, q: int, width: int) -> None:
         self.q = q
@@ -82,15 +74,10 @@ class FeatureSums:
 
 
 class NormalMatrix:
-    """A positive definite matrix and its factor, in one array.
+    """A positive definite matrix and its factor, in one array, for q features with k reduced coefficients each.
 
     The matrix is kept above the diagonal, its Cholesky factor below and on it: a second array of this size would be the
     largest of a fit.
-
-    Parameters
-    ----------
-    q, k : int
-        Numbers of features, and of reduced coefficients for each of them.
     """
 
     def __init__(self, q: int, k: int) -> None:
@@ -99,15 +86,10 @@ class NormalMatrix:
         self.on_diagonal = self.H.reshape(-1)[:: q * k + 1]
 
     def fill(self, sums: np.ndarray, square: np.ndarray, basis: np.ndarray | None = None) -> None:
-        """Set the matrix to sums over samples.
+        """Set the matrix to sums over samples, (q (q + 1) / 2, width).
 
-        Parameters
-        ----------
-        sums : ndarray of shape (q (q + 1) / 2, width)
-        square : ndarray of shape (l, l)
-            Columns of ``sums`` that make a symmetric matrix.
-        basis : ndarray of shape (l, k), default=None
-            From the coordinates of the sums to reduced coefficients; None if they are the same.
+        ``square`` (l, l) are the columns of ``sums`` that make a symmetric matrix, and ``basis`` (l, k) leads from
+        their coordinates to reduced coefficients; None if they are the same.
         """
         H = self.H.reshape(self.q, self.k, self.q, self.k)
         for j in range(self.q):
@@ -118,13 +100,7 @@ class NormalMatrix:
             H[j, :, : j + 1] = blocks.transpose(1, 0, 2)
 
     def factor(self, curvature: np.ndarray | float = 0.0) -> bool:
-        """Add the curvature (k, q) of a penalty to the diagonal, and factor, regularized only as far as needed.
-
-        Returns
-        -------
-        bool
-            False if nothing helps.
-        """
+        """Add a penalty's curvature (k, q) to the diagonal, and factor, regularized as needed; False if that fails."""
         H = self.H
         size = H.shape[0]
         self.diagonal = self.on_diagonal + np.broadcast_to(curvature, (self.k, self.q)).T.ravel()

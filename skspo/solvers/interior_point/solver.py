@@ -48,14 +48,14 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
-from ..base import Estimate, Progress, Result, Solver, Status, certificate_work
+from ..base import START_TOL, Estimate, Progress, Result, Solver, Status, certificate_work
 from ..predictor_corrector import step
+from ..undecided_rows import WorkingSet, leaves_out_rows, undecided_share, undecided_work
 from .reduced_form import forms_of
-from .state import State, coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
-from .working_set import FIRST_TOL, WorkingSet, leaves_out_rows
+from .state import COPIES, State, coupled_size, iteration_work, predicted_work
 
-#: iterations that the fits of benchmarks/auto.py needed, typically, and arrays of the size of the iterate
-ITERATIONS, COPIES = 30.0, 20.0
+#: iterations that the fits of benchmarks/auto.py needed, typically
+ITERATIONS = 30.0
 
 #: numbers of an array that is allocated once.  The C library of Linux returns freed memory to the system, and gets it
 #: back page by page, unless it has seen a larger array come and go; an iteration has dozens of arrays of a few hundred
@@ -98,7 +98,7 @@ class InteriorPointSolver(Solver):
         """Iterations and a certificate; memory of the iterate, a block of matrices, and the coupled matrix."""
         share, work = 1.0, ITERATIONS * iteration_work(objective, run)
         if leaves_out_rows(objective):
-            share, work = undecided_share(objective), ITERATIONS * working_set_work(objective, run)
+            share, work = undecided_share(objective), ITERATIONS * undecided_work(objective, run)
         size = coupled_size(objective)
         region: Any = objective.region
         d = objective.normals.shape[1]
@@ -135,7 +135,7 @@ class InteriorPointSolver(Solver):
 
     def _fit_sample(self, sample: LinearObjective, run: Run) -> Result:
         with run.deadline.enforced():
-            return InteriorPointSolver(tol=max(self.tol, FIRST_TOL), verbose=self.verbose).solve(sample, run)
+            return InteriorPointSolver(tol=max(self.tol, START_TOL), verbose=self.verbose).solve(sample, run)
 
     def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
         start = objective.least_squares if start is None else start
@@ -157,28 +157,16 @@ class InteriorPointSolver(Solver):
                 raise TimeIsUp
             search = _Search(self, objective, run, State(objective, forms, start, run.derived), start)
         except TimeIsUp:
-            return self._late(objective, run, start)
+            run.deadline.reached = True
+            message = f"{run.deadline.message} before the first step"
+            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         return search.run()
-
-    def _late(self, objective: InMemoryObjective, run: Run, start: np.ndarray) -> Result:
-        """Return the start, if there was no time for anything else."""
-        run.deadline.reached = True
-        message = f"{run.deadline.message} before the first step"
-        return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
 
 
 class _Search:
     """One run of the method: iterate, best result so far, and why it stopped.
 
-    Parameters
-    ----------
-    solver : InteriorPointSolver
-    objective : InMemoryObjective
-    run : Run
-    state : State
-        The first iterate.
-    start : ndarray
-        Coefficients that the result must not be worse than.
+    ``state`` is the first iterate; the result must not be worse than ``start``.
     """
 
     def __init__(
@@ -189,7 +177,7 @@ class _Search:
         self.work = iteration_work(objective, run)
         self.n_iter, self.checked = 0, np.inf
         self.best: Result | None = None
-        self.watch = _Watch(state)
+        self.short, self.restarted = 0, False
         self._begin(run)
 
     def _begin(self, run: Run) -> None:
@@ -227,11 +215,12 @@ class _Search:
         state, objective, tol = self.state, self.objective, self.solver.tol
         gap = state.gap()
         # A pass of an oracle that iterates may take longer than an iteration, and the certificate needs one anyway.
-        slow = objective.region.oracle_is_solver or state.S is not None
-        value = state.bound() + gap if slow else state.value()
+        slow, Theta = objective.region.oracle_is_solver or state.S is not None, state.coefficients()
+        proved = max(0.0, objective.dual_value(state.decisions(), Theta).value) if slow else 0.0
+        value = proved + gap if slow else objective.value(Theta)
         self.progress(self.n_iter, value, max(value - gap, 0.0))
         close = objective.relative_gap(value, value - gap) <= 0.5 * tol and gap <= 0.3 * self.checked
-        close = close and (state.moment_error() <= 1e-3 * tol or gap <= 1e-2 * tol)
+        close = close and (np.abs(state.moments()).max() <= 1e-3 * tol or gap <= 1e-2 * tol)
         if close:
             self.checked = gap
         used_up = self.progress.spend(self.work)
@@ -268,33 +257,21 @@ class _Search:
                 return self.state.decisions()
 
     def _step(self) -> None:
-        """One predictor-corrector step, or a new start."""
+        """One predictor-corrector step, or a new start where the optimum is far away.
+
+        As where the samples' best decisions can be separated: steps are short and coefficients grow.  From a larger mu
+        the path leads there in long steps.
+        """
         self.n_iter += 1
         with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
             try:
                 lengths = step(self.state)
-                if self.watch.is_far(lengths):
-                    self.watch.restart()
+                self.short = self.short + 1 if sum(lengths) < SHORT else 0
+                if self.short >= 2 and not self.restarted and self.state.growth() > GROWN:
+                    self.restarted = True
+                    self.state.restart(FAR)
                 elif max(lengths) == 0.0:
                     self.stop = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
             except TimeIsUp:
                 # The iterate is where it was before the step, or at a new start.
                 self.stop = Status.TIME_LIMIT, self.run_state.deadline.message
-
-
-class _Watch:
-    """Tell whether the optimum is far away, as where the samples' best decisions can be separated.
-
-    Steps are then short and coefficients grow; from a larger mu the path leads there in long steps.
-    """
-
-    def __init__(self, state: State) -> None:
-        self.state, self.short, self.restarted = state, 0, False
-
-    def is_far(self, lengths: tuple[float, float]) -> bool:
-        self.short = self.short + 1 if sum(lengths) < SHORT else 0
-        return self.short >= 2 and not self.restarted and self.state.growth() > GROWN
-
-    def restart(self) -> None:
-        self.restarted = True
-        self.state.restart(FAR)

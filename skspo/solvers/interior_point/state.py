@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import LinearObjective, sample_step
+from ..._training.objective import LinearObjective
 from ..._training.run import Derived, Run
 from ..._utils.limits import check_time
 from ...regions.capabilities import has
@@ -43,8 +43,11 @@ CURVED_START, CURVED_MOST = 0.1, 0.95
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
 
-#: operations of one iteration on each entry of the iterate; and rounds of ``working_set``, typically
-ITERATE, ROUNDS = 100.0, 3.0
+#: arrays of the size of the iterate
+COPIES = 20.0
+
+#: operations of one iteration on each entry of the iterate
+ITERATE = 100.0
 
 
 class _Move(NamedTuple):
@@ -66,13 +69,7 @@ class _Move(NamedTuple):
 class Polytope:
     """Form of some of the samples, and what the blocks of all of them share.
 
-    Parameters
-    ----------
-    state : State
-        Has the features, weights and costs, and the coordinates of the coefficients.
-    form : ReducedForm
-    derived : Derived or None
-        Cache of what depends on the region only; None if it varies.
+    ``derived`` is the cache of what depends on the region only; None if it varies.
     """
 
     def __init__(self, state: State, form: ReducedForm, derived: Derived | None) -> None:
@@ -162,17 +159,8 @@ class Polytope:
 class State:
     """Iterate and Newton system of the method.
 
-    Parameters
-    ----------
-    objective : InMemoryObjective
-    forms : list of ReducedForm
-        Those of its region: one, or several that together have all samples.
-    Theta : ndarray
-        Start.
-    derived : Derived
-        What depends on the region only.
-    slope : ndarray, optional
-        Slope of a linear function that is added to the objective.
+    There is one form, or several that together have all samples; ``derived`` has what depends on the region only.  A
+    linear function with this ``slope`` is added to the objective.
     """
 
     def __init__(
@@ -254,21 +242,9 @@ class State:
             R = R + self.lasso.moments(self.lasso.u)
         return R - self.target - 0.25 * self.l2 * (self.P - self.prior)
 
-    def moment_error(self) -> float:
-        """Largest violation of the moments."""
-        return float(np.abs(self.moments()).max())
-
     def growth(self) -> float:
         """Size of the coefficients relative to where they started, or to a tenth of a typical cost."""
         return float(np.linalg.norm(self.P)) / max(float(np.linalg.norm(self.start)), 0.1)
-
-    def value(self) -> float:
-        """Objective of the coefficients."""
-        return self.objective.value(self.coefficients())
-
-    def bound(self) -> float:
-        """What the decisions prove as they are: cheaper than the objective where the oracle is slow."""
-        return max(0.0, self.objective.dual_value(self.decisions(), self.coefficients()).value)
 
     def decisions(self, iterates: list[np.ndarray] | None = None) -> np.ndarray:
         """Decisions w of the samples, from u of the blocks; by default those of the iterate."""
@@ -486,21 +462,3 @@ def iteration_work(objective: LinearObjective, run: Run, share: float = 1.0) -> 
     form = region.standard_form(d) if has(region, "standard_form") else region.quadratic_form(d).standard
     entries = share * objective.n_samples * form.A.shape[1]
     return STEP + predicted_work(objective, run, share) / MATRIX_SPEED + ITERATE * entries
-
-
-def undecided_share(objective: LinearObjective) -> float:
-    """Share of the rows whose decisions are expected to differ between the fits to two samples (``working_set``).
-
-    The relative error of the predictions is the root of the number of coefficients for each row of a sample.
-    """
-    step = sample_step(objective.n_samples)
-    if step is None:
-        return 1.0
-    return float(min(1.0, np.sqrt(2.0 * step * coupled_size(objective) / objective.n_samples)))
-
-
-def working_set_work(objective: LinearObjective, run: Run) -> float:
-    """Work of an iteration for both samples and for the undecided rows of every round."""
-    sample = 1.0 / (sample_step(objective.n_samples) or 1)
-    rounds = ROUNDS * iteration_work(objective, run, undecided_share(objective))
-    return iteration_work(objective, run, sample) + rounds

@@ -126,6 +126,8 @@ class SPODescentSolver(Solver):
 
     losses = ("SPO",)
     few_restarts: ClassVar[int]
+    #: iterations, unless the user says how many
+    most: ClassVar[int]
 
     def __init__(
         self,
@@ -136,11 +138,9 @@ class SPODescentSolver(Solver):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(tol=tol, max_iter=max_iter, verbose=verbose)
         self.n_restarts = n_restarts
-        self.tol = tol
-        self.max_iter = max_iter
         self.random_state = random_state
-        self.verbose = verbose
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Descend from ``start``, which must not be None, and from other starts; return the best point."""
@@ -192,7 +192,13 @@ class SPODescentSolver(Solver):
         return certified(objective, Result(best, value, 0.0, n_iter, status, message, np.inf), self.tol)
 
     def _limit(self, size: int) -> int:
-        raise NotImplementedError
+        return self.most if self.max_iter is None else self.max_iter
+
+    @staticmethod
+    def _scaled(objective: InMemoryObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
+        if objective.offset is not None:
+            return Theta
+        return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
 
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [objective.design.visible(objective.least_squares)]
@@ -208,24 +214,15 @@ class SPODescentSolver(Solver):
 class SPOGradientSolver(SPODescentSolver):
     """L-BFGS on the SPO loss, from several starts, for regions where decisions move smoothly with the costs.
 
-    Parameters
-    ----------
-    n_restarts : int or None, default=None
-        Further starts, at random around the best point; None means 2.
-    tol : float, default=1e-6
-        Size of the gradient, relative to the loss at the start, at which a descent ends.
-    max_iter : int or None, default=None
-        Iterations of all descents together; None means 5000.
-    random_state : int, RandomState instance or None
-    verbose : int, default=0
+    A descent ends where the gradient, relative to the loss at the start, is of size ``tol``.  ``max_iter`` are
+    iterations of all descents together, by default 5000, and ``n_restarts`` further starts, at random around the best
+    point.
     """
 
     name = "lbfgs"
     requires = ("derivative",)
     few_restarts = 2
-
-    def _limit(self, size: int) -> int:
-        return 5000 if self.max_iter is None else self.max_iter
+    most = 5000
 
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [*super()._other_starts(objective, deadline), least_absolute(objective, deadline)]
@@ -268,17 +265,8 @@ class SPOGradientSolver(SPODescentSolver):
 class LineSearchSolver(SPODescentSolver):
     """Exact line searches along many directions: any region with finitely many decisions.
 
-    Parameters
-    ----------
-    n_restarts : int or None, default=None
-        Further starts, at random around the best point; None means as many as ``max_iter`` allows, up to 200.
-    tol : float, default=1e-6
-        Relative decrease of the objective that counts as one.
-    max_iter : int or None, default=None
-        Line searches of all descents together; None means 20,000,000 / (n_samples d), between 300 and
-        50,000.
-    random_state : int, RandomState instance or None
-    verbose : int, default=0
+    ``tol`` is the relative decrease of the objective that counts as one.  ``max_iter`` are line searches of all
+    descents together; by default there are as many further starts, at random around the best point, as it allows.
     """
 
     name = "line-search"
@@ -345,12 +333,6 @@ class LineSearchSolver(SPODescentSolver):
         best = np.flatnonzero(value <= value.min() + 1e-12 * max(float(np.abs(value).max()), 1e-300))
         i = best[int(np.argmax((right - left)[best]))]
         return self._scaled(objective, Theta + 0.5 * (left[i] + right[i]) * Deltas[line[i]], norm)
-
-    @staticmethod
-    def _scaled(objective: InMemoryObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
-        if objective.offset is not None:
-            return Theta
-        return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
 
     def _directions(
         self, objective: InMemoryObjective, rng: np.random.RandomState

@@ -179,13 +179,7 @@ class _Program(NamedTuple):
 class MILPSolver(Solver):
     """Minimization of the SPO loss for small data, over all models whose decisions are unique by ``MARGIN``.
 
-    Parameters
-    ----------
-    tol : float, default=1e-6
-        Relative gap between the objective and the bound of the program.
-    time_limit : float or None, default=None
-        Seconds after which the best model so far is returned.
-    verbose : int, default=0
+    ``tol`` is the relative gap between the objective and the bound of the program.
     """
 
     name = "milp"

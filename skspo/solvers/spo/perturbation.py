@@ -10,41 +10,24 @@ from __future__ import annotations
 import numpy as np
 
 from ..._training.in_memory import InMemoryObjective
-from ..._utils.adam import Adam
+from ..._utils.adam import N_STEPS, RATES, Adam
 from ..._utils.limits import Deadline, TimeIsUp
 from .descent import Fit, SPODescentSolver
 
 #: h at the start and at the end, where 1 means that h c is as large as c_hat
 SHARES = (0.3, 0.03)
 
-#: learning rate at the start and at the end, relative to the root mean square of the coefficients
-RATES = (0.1, 0.005)
-
-#: steps, unless the user says how many
-N_STEPS = 200
-
 
 class PerturbationSolver(SPODescentSolver):
     """Adam on a perturbation loss: any region, a few hundred decisions per sample.
 
-    Parameters
-    ----------
-    n_restarts : int or None, default=None
-        Further starts, at random around the best point; None means none.
-    tol : float, default=1e-6
-        Not used: the number of steps is fixed.
-    max_iter : int or None, default=None
-        Steps of each descent; None means 200.
-    random_state : int, RandomState instance or None
-    verbose : int, default=0
+    ``max_iter`` are steps of each descent, and ``tol`` is not used: their number is fixed.
     """
 
     name = "perturbation"
     requires = ()
     few_restarts = 0
-
-    def _limit(self, size: int) -> int:
-        return N_STEPS if self.max_iter is None else self.max_iter
+    most = N_STEPS
 
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return []
@@ -75,6 +58,5 @@ class PerturbationSolver(SPODescentSolver):
             progress(done + step + 1, value, 0.0)
             gradient = objective.design.adjoint(G * objective.weight[:, None]) + objective.penalty_gradient(Theta)
             Theta = objective.design.visible(Theta - unit * adam.step(gradient, rate), objective.free)
-            if objective.offset is None:
-                Theta = Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
+            Theta = self._scaled(objective, Theta, norm)
         return best, objective.value(best), limit, False

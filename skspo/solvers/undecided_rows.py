@@ -1,4 +1,4 @@
-"""The interior-point method for many rows: only those take part whose decisions are not known yet.
+"""Many rows: only those take part in the interior-point method whose decisions are not known yet.
 
 Near the optimum the decisions w*(2 c_hat - c) of all but a few rows are the same for all models.  Such a row adds a
 linear function to the objective, the cut of its decision, and only the others need interior-point iterations:
@@ -15,6 +15,8 @@ linear function to the objective, the cut of its decision, and only the others n
 Cuts are below the loss whether or not a row was really decided, so the bound is valid in any case.  It is the optimum
 if no decision has changed.  The error of a sample's fit goes down with the size of the sample, and so does the share of
 undecided rows.  Only they are loaded if rows are in chunks or on a cluster.  A large sample is fitted in the same way.
+
+The bundle method closes its gap with the rows whose decisions differ between its last points.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
-from ..._training.chunked import SAMPLE_ELEMENTS
-from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import GAP_FLOOR, LinearObjective, Undecided, sample_step
-from ..._training.run import Run
-from ..._utils.limits import TimeIsUp
-from ...regions.capabilities import has
-from ..base import Progress, Result, Solver, Status
-from ..predictor_corrector import step
-from .reduced_form import ReducedForm, forms_of
-from .state import State, iteration_work, undecided_share
+from .._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
+from .._training.chunked import SAMPLE_ELEMENTS
+from .._training.in_memory import InMemoryObjective
+from .._training.objective import LinearObjective, Undecided, sample_step
+from .._training.run import Run
+from .._utils.limits import TimeIsUp
+from ..regions.capabilities import has
+from .base import START_TOL, Progress, Result, Solver, Status
+from .interior_point.reduced_form import ReducedForm, forms_of
+from .interior_point.state import State, coupled_size, iteration_work
+from .predictor_corrector import step
 
 #: expected share of undecided rows up to which it pays to leave out the others
 WORTH = 0.3
@@ -46,8 +48,8 @@ TOO_MANY = 0.5
 #: iterations for the undecided rows that the bundle method leaves, in fits of benchmarks/scale.py, typically
 FINISHING = 15.0
 
-#: relative gap of the fits to samples and of the first round; and share of the tolerance for other rounds
-FIRST_TOL, LAST_TOL = 1e-2, 0.25
+#: share of the tolerance for all rounds but the first one
+LAST_TOL = 0.25
 
 #: largest number of iterations of a round, that of ``InteriorPointSolver``
 ITERATIONS = 100
@@ -64,6 +66,9 @@ UNBOUNDED = 1e3
 
 #: share of the time for the fit to a sample
 FOR_SAMPLE = 0.25
+
+#: rounds that the fits of benchmarks/auto.py needed, typically
+TYPICAL_ROUNDS = 3.0
 
 
 def most_rows(objective: LinearObjective) -> int:
@@ -89,20 +94,28 @@ def leaves_out_rows(objective: LinearObjective) -> bool:
     return undecided_share(objective) <= WORTH or objective.n_samples > most_rows(objective)
 
 
-class WorkingSet:
-    """Models, and the best one and the best bound so far.
+def undecided_share(objective: LinearObjective) -> float:
+    """Share of the rows whose decisions are expected to differ between the fits to two samples.
 
-    Parameters
-    ----------
-    objective : LinearObjective
-    tol : float
-        Relative gap at which to stop.
-    Theta : ndarray
-        Coefficients that the result must not be worse than.
-    value : float
-        Their objective.
-    models : list of ndarray
-        Models near the optimum.
+    The relative error of the predictions is the root of the number of coefficients for each row of a sample.
+    """
+    step = sample_step(objective.n_samples)
+    if step is None:
+        return 1.0
+    return float(min(1.0, np.sqrt(2.0 * step * coupled_size(objective) / objective.n_samples)))
+
+
+def undecided_work(objective: LinearObjective, run: Run) -> float:
+    """Work of an iteration for both samples and for the undecided rows of every round."""
+    sample = 1.0 / (sample_step(objective.n_samples) or 1)
+    rounds = TYPICAL_ROUNDS * iteration_work(objective, run, undecided_share(objective))
+    return iteration_work(objective, run, sample) + rounds
+
+
+class WorkingSet:
+    """Models near the optimum, and the best one and the best bound so far.
+
+    The result must not be worse than Theta, whose objective is ``value``; ``tol`` is the relative gap at which to stop.
     """
 
     def __init__(
@@ -132,7 +145,7 @@ class WorkingSet:
                 if not self._fit_samples(run, solver, fit):
                     return None
             while self.gap() > self.tol:
-                tol = LAST_TOL * self.tol if self.rounds else FIRST_TOL
+                tol = LAST_TOL * self.tol if self.rounds else START_TOL
                 if self.rounds == ROUNDS or not self.round(run, most, tol):
                     if all_fit:
                         return None
@@ -150,10 +163,6 @@ class WorkingSet:
             status, message = Status.TIME_LIMIT, run.deadline.message
         progress(self.n_iter, self.best[1], self.bound.value, force=True)
         return solver.result(objective, *self.best, self.bound, self.n_iter, status, message)
-
-    def _size(self) -> float:
-        """Denominator of relative gaps."""
-        return max(self.best[1], GAP_FLOOR * self.objective.trivial_value())
 
     def gap(self) -> float:
         """Relative gap of the best model and the best bound."""
@@ -210,7 +219,8 @@ class WorkingSet:
         forms = forms_of(found.rows, run)
         if not forms or not forms[0].directions.size or not any(form.A.shape[1] for form in forms):
             return False
-        Theta, moments, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size(), end)
+        start, value = self.best
+        Theta, moments, n_iter = minimize_undecided(found, forms, run, start, tol * objective.gap_size(value), end)
         self.n_iter, self.rounds = self.n_iter + n_iter, self.rounds + 1
         self.models.append(self._nearest_failure(Theta))
         self.moments, self.bound = best_proof(objective, [self.moments, moments], self.best[0])
@@ -222,11 +232,8 @@ def finish_with_undecided_rows(
 ) -> tuple[np.ndarray, float, Moments] | None:
     """Minimize from models near the optimum, the best one first, whose objective is ``value``, to this relative gap.
 
-    Returns
-    -------
-    Theta, value, moments : ndarray, float, and float and ndarray
-        The best model, and the moments that prove the best bound, after ``work`` at most; None if so many rows are
-        undecided that it would take more, or if there is no time.
+    Returns the best model, its objective, and the moments that prove the best bound, after ``work`` at most; None if so
+    many rows are undecided that it would take more, or if there is no time.
     """
     search = WorkingSet(objective, tol, models[0], value, models)
     of_row = FINISHING * iteration_work(objective, run) / objective.n_samples
@@ -246,14 +253,8 @@ def minimize_undecided(
 ) -> tuple[np.ndarray, Moments, int]:
     """Minimize the loss of the undecided rows plus the cut of the others, by the interior-point method, to a gap.
 
-    It stops when the work of the turn is ``end``.
-
-    Returns
-    -------
-    Theta : ndarray
-    moments : float and ndarray
-        Constant and slope of the bound.
-    n_iter : int
+    It stops when the work of the turn is ``end``.  Returns Theta, constant and slope of the bound, and the number of
+    iterations.
     """
     rows: InMemoryObjective = found.rows
     state = State(rows, forms, start, run.derived, found.slope)
