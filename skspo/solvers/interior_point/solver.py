@@ -62,6 +62,9 @@ ITERATIONS = 30.0
 #: kilobytes.  5x5 paths with n=1000: 0.13 instead of 0.16 s.
 TEMPORARY = 2**21
 
+#: share of the tolerance that the gap of an iterate has where more iterations do not reduce the error of its moments
+TINY = 1e-2
+
 #: iterations, and passes of the same cost before them, without which there is no point in starting
 LEAST_ITERATIONS = 20
 
@@ -220,7 +223,7 @@ class _Search:
         value = proved + gap if slow else objective.value(Theta)
         self.progress(self.n_iter, value, max(value - gap, 0.0))
         close = objective.relative_gap(value, value - gap) <= 0.5 * tol and gap <= 0.3 * self.checked
-        close = close and (np.abs(state.moments()).max() <= 1e-3 * tol or gap <= 1e-2 * tol)
+        close = close and (np.abs(state.moments()).max() <= 1e-3 * tol or gap <= TINY * tol)
         if close:
             self.checked = gap
         used_up = self.progress.spend(self.work)
@@ -239,8 +242,9 @@ class _Search:
         candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), self._decisions())]
         if self.n_iter and not close:
             candidates.append((self.start_at, None))  # never worse than where we came from
-        # More iterations prove more, and take less time than to mix in other decisions.
+        # More iterations prove more, and take less time than to mix in other decisions, unless the gap is tiny.
         last = self.stop is not None and self.stop[0] is not Status.PAUSED
+        last |= close and state.gap() <= TINY * self.solver.tol
         self.progress.spend(certificate_work(self.objective))
         result = self.solver.finish(self.objective, self.run_state, candidates, self.n_iter, mix=last)
         best = self.best
