@@ -32,6 +32,7 @@ from ._feedback_costs import (
     ROBUST,
     Nuisances,
     choose_nuisance,
+    choose_propensity,
     fit_propensity,
     propensities,
     pseudo_costs,
@@ -285,8 +286,12 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         splits = cv_splits(self.cv, log.X, log.C, log.weight, groups, scored=False)
         name, nuisances, errors = choose_nuisance(log, splits, self.nuisance, seed, self.n_jobs)
-        chances = Nuisances(log, splits, fit_propensity(propensity, log), self.n_jobs)
         method, results = self.method, dict[str, float]()
+        if method == DIRECT:
+            chances = Nuisances(log, splits, fit_propensity(propensity, log), self.n_jobs)
+        else:
+            progress.update("propensities")
+            chances = choose_propensity(log, splits, propensity, groups, self.n_jobs)
         if method == "auto":
             progress.update("method")
             values = np.full((2, len(log.C)), np.nan)

@@ -24,16 +24,18 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from scipy.linalg import null_space, orth
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import PoissonRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_array, has_fit_parameter
 
+from .._utils.confidence import mean_and_error
 from .._utils.errors import warn_once
 from .._utils.frames import take_rows
 from .._utils.limits import count_workers
@@ -41,10 +43,10 @@ from .._utils.shown import shown
 from ..regions.base import Region
 from ..regions.capabilities import RANK
 from ._feedback_log import Log, is_array, read_propensity
-from ._folds import Splits, held_out_mean
+from ._folds import SIGNIFICANT, Splits, held_out_mean
 from ._stacking_members import QUADRATIC, default_members
 
-#: propensities, or eigenvalues of the second moment, below this share of their mean are small
+#: propensities below this share of their mean are small
 SMALL = 0.2
 
 #: estimated propensities are at least this: a classifier may say 0 where a cost was seen
@@ -323,6 +325,55 @@ def fit_propensity(propensity: Any, log: Log) -> Callable[[Log], Propensity]:
     return partial(Propensity, propensity)
 
 
+def default_classifier(log: Log) -> BaseEstimator:
+    """Logistic regression, on products of features if there are few."""
+    width = np.shape(log.X)[1] // (log.C.shape[1] if log.shared else 1)
+    products = [PolynomialFeatures(2, include_bias=False)] if width <= QUADRATIC else []
+    return make_pipeline(StandardScaler(), *products, LogisticRegression(max_iter=1000))
+
+
+def surprise(seen: np.ndarray, P: np.ndarray, possible: np.ndarray | None) -> np.ndarray:
+    """Log loss of each sample, summed over costs."""
+    P = np.clip(P, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
+    losses = -np.log(np.where(seen, P, 1.0 - P))
+    return np.asarray(losses if possible is None else np.where(possible, losses, 0.0)).sum(axis=1)
+
+
+def choose_propensity(
+    log: Log, splits: Splits, propensity: Any, groups: ArrayLike | None, n_jobs: int | None
+) -> Nuisances:
+    """What estimates propensities; without ``propensity`` a logistic regression, if it is better than frequencies.
+
+    It is, if its log loss of held-out samples is lower by some standard errors.  There is a warning then: either it
+    replaces frequencies, or, if only totals were seen, nothing does.
+    """
+    chances = Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
+    if propensity is not None or log.propensity is not None:
+        return chances
+    totals = log.z is not None
+    marks = log._replace(C=np.where(log.seen, 0.0, np.nan), z=None) if totals else log
+    frequent = Nuisances(marks, splits, partial(Propensity, None), n_jobs).held_out()
+    modelled = Nuisances(marks, splits, partial(Propensity, default_classifier(log)), n_jobs)
+    gain = surprise(log.seen, frequent, log.possible) - surprise(log.seen, modelled.held_out(), log.possible)
+    held = np.flatnonzero(np.isfinite(gain))
+    labels = None if groups is None else np.asarray(groups)[held]
+    (mean,), (error,) = mean_and_error(gain[held][:, None], take_rows(log.weight, held), labels)
+    if not mean > SIGNIFICANT * error:
+        return chances
+    if totals:
+        warn_once(
+            "Past decisions depended on the features, but their second moment E[w w^T] is estimated as if they did "
+            "not. What is doubly robust then depends on the nuisance. Pass the second moment of each sample as "
+            "propensity, if it is known."
+        )
+        return chances
+    warn_once(
+        "What was seen depended on the features: propensities are probabilities of a logistic regression, instead of "
+        "frequencies. If the probabilities of past decisions are known, pass them as propensity."
+    )
+    return modelled
+
+
 def propensities(log: Log, chances: Nuisances, without: np.ndarray | None = None) -> np.ndarray:
     """Propensities that are known, or are estimated without the sample; a second moment needs no such care."""
     if log.propensity is not None:
@@ -333,16 +384,16 @@ def propensities(log: Log, chances: Nuisances, without: np.ndarray | None = None
 # -- pseudo-costs ------------------------------------------------------------------------------------------------------
 
 
-def inverse(values: np.ndarray, method: str) -> np.ndarray:
-    """Inverses of propensities or eigenvalues (the last axis), 0 of 0; small ones as ``method`` says."""
+def inverse(values: np.ndarray, method: str, small: float | None = None) -> np.ndarray:
+    """Inverses of propensities or eigenvalues (the last axis), 0 of 0; those below ``small`` as ``method`` says."""
     values = np.maximum(values, 0.0)
     positive = values > RANK * values.max(axis=-1, keepdims=True, initial=0.0)
     number = np.maximum(positive.sum(axis=-1, keepdims=True), 1)
-    mean = np.where(positive, values, 0.0).sum(axis=-1, keepdims=True) / number
+    least = SMALL * np.where(positive, values, 0.0).sum(axis=-1, keepdims=True) / number if small is None else small
     if method == ROBUST:
-        values = np.maximum(values, SMALL * mean)
+        values = np.maximum(values, least)
     elif method == LAMBDA:
-        values = values + SMALL * mean
+        values = values + least
     return np.divide(1.0, values, out=np.zeros_like(values), where=positive)
 
 
@@ -364,8 +415,10 @@ def corrections(log: Log, residual: np.ndarray, P: np.ndarray, method: str) -> n
     """H r of each sample for what was seen minus what was predicted."""
     if log.z is None:
         return np.where(log.seen, inverse(np.nan_to_num(P, nan=1.0), method) * residual, 0.0)
+    # Hu, Kallus, Mao and Wu clip eigenvalues at 1, and add 1, for decisions of 0 and 1; this has the same units.
     values, vectors = np.linalg.eigh(P)
-    along = (log.W @ vectors if P.ndim == 2 else np.einsum("nj,njk->nk", log.W, vectors)) * inverse(values, method)
+    inverses = inverse(values, method, np.square(log.W).max())
+    along = (log.W @ vectors if P.ndim == 2 else np.einsum("nj,njk->nk", log.W, vectors)) * inverses
     return (along @ vectors.T if P.ndim == 2 else np.einsum("njk,nk->nj", vectors, along)) * residual
 
 
