@@ -8,14 +8,17 @@
 Rows that are in the results already, from this code, are not measured again.  Four parts:
 
 published   5x5 paths and totals of random paths, as in table 1 of Hu, Kallus, Mao and Wu (2024): three features and
-            their products F, E c = B F + 3.  Mean regret on 2000 samples.  The order of the edges is not published and
-            matters: here it is drawn anew in every run, and so the standard errors count it.
+            their products F, E c = B F + 3.  Mean regret on 2000 samples.  The order of the edges matters: here it is
+            drawn anew in every run, and so the standard errors count it.  "doubly_robust" clips eigenvalues below 1
+            and "doubly_robust_lambda" adds 1, as the published code does.  That chooses the penalty of the policy with
+            n samples more; here it is fixed, and the log has n samples.
 paths       5x5 paths with polynomial costs; the costs of one path of each sample are seen: a random one, or the best
             one for least squares on 200 earlier samples.  Regret in % of the best cost on 2000 samples.
 real        Data whose costs are known, but are shown of one past decision only, which is random or, nine times of ten,
             that of least squares on a tenth of the samples.  "kept" is the share of what the model with all costs gains
             over past decisions that the model with partial feedback gains; and what ``estimated_cost`` says of it.
-coverage    Share of 95 % intervals of ``estimated_cost`` that contain the expected cost of a policy.
+coverage    Share of 95 % intervals of ``estimated_cost`` that contain the expected cost of a policy, of all, and of
+            those without the warning about poor overlap.  "rare": past decisions were often the opposite of it.
 """
 
 from __future__ import annotations
@@ -309,8 +312,12 @@ SETTINGS = (
     "skewed costs",
     "very skewed costs",
     "small propensities",
-    "estimated propensities",
-    "estimated propensities, good overlap",
+    "rare, propensities known",
+    "rare, classifier",
+    "rare, propensity=None",
+    "rarer, propensities known",
+    "less rare, classifier",
+    "less rare, propensity=None",
     "totals",
     "groups",
 )
@@ -337,11 +344,14 @@ def setting_of(
     C, W, P = mean + noise, Simplex().argmin(mean), np.full((n, 3), 1 / 3)
     if name == "small propensities":
         P = given["propensity"] = np.where(X[:, :1] > 0, [[0.05, 0.05, 0.9]], [[0.05, 0.9, 0.05]])
-    if name.startswith("estimated propensities"):
-        strength = 0.4 if name.endswith("good overlap") else 1.0
+    strength = {"less rare": 0.4, "rare": 1.0, "rarer": 1.5}.get(name.split(", ")[0])
+    if strength is not None:
         score = np.exp(strength * np.column_stack([X[:, 0], 0 * X[:, 0], -X[:, 0]]))
         P = score / score.sum(axis=1, keepdims=True)
-        given["propensity"] = make_pipeline(PolynomialFeatures(2), LogisticRegression())
+        if name.endswith("known"):
+            given["propensity"] = P
+        elif name.endswith("classifier"):
+            given["propensity"] = make_pipeline(PolynomialFeatures(2), LogisticRegression())
     past = np.eye(3)[np.minimum((rng.random((n, 1)) > P.cumsum(axis=1)).sum(axis=1), 2)]
     if name == "totals":
         return X, (past * C).sum(axis=1), {"decisions": past}, W
@@ -350,7 +360,7 @@ def setting_of(
 
 def coverage(runs: int, n: int, options: dict[str, Any]) -> None:
     columns: dict[str, Any] = {"setting": "", "n": ",", "runs": "", "covered": ".1%", "standard error": ".1%"}
-    columns |= {"bias / standard error": ".2f", "length": ".3f"}
+    columns |= {"bias / standard error": ".2f", "length": ".3f", "poor overlap": ".0%", "covered else": ".1%"}
     table = Table("feedback_coverage", key=("setting", "n"), columns=columns, **options)
     print("", table.head(), sep="\n", flush=True)
     X = np.random.default_rng(1).normal(size=(4_000_000, 2))
@@ -361,13 +371,19 @@ def coverage(runs: int, n: int, options: dict[str, Any]) -> None:
         found = []
         for run in range(runs):
             X, y, given, W = setting_of(name, n, np.random.default_rng([run, 34]))
-            result = estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), **given)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                result = estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), **given)
+            poor = any("Few past decisions were like these" in str(warning.message) for warning in said)
             low, high = result.interval
-            found.append((low <= expected <= high, (result.cost - expected) / result.standard_error, high - low))
-        covered, bias, length = np.mean(found, axis=0)
+            found.append((low <= expected <= high, (result.cost - expected) / result.standard_error, high - low, poor))
+        covered, bias, length, poor = np.mean(found, axis=0)
         error = (covered * (1 - covered) / runs) ** 0.5
         row = {"setting": name, "n": n, "runs": runs, "covered": covered, "standard error": error}
-        print(table.add({**row, "bias / standard error": bias, "length": length}), flush=True)
+        row |= {"bias / standard error": bias, "length": length, "poor overlap": poor}
+        rest = [hit for hit, _, _, warned in found if not warned]
+        # Fewer than twenty say nothing.
+        print(table.add({**row, "covered else": np.mean(rest) if len(rest) >= 20 else None}), flush=True)
     table.write("95 % intervals of doubly robust estimates of the cost of the best policy, nuisance: ridge.")
 
 

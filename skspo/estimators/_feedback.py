@@ -62,12 +62,15 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
     method : {"auto", "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"}, default="auto"
         Pseudo-costs.  "direct": what was seen, and predictions elsewhere.  "doubly_robust": predictions, corrected by
         what was seen divided by its probability; small probabilities are clipped.  "doubly_robust_lambda" adds to all
-        of them instead, and "doubly_robust_pinv" divides by them as they are.  "auto": "direct", unless held-out
-        decisions after training with "doubly_robust" are estimated to be better by two standard errors.
+        of them instead, and "doubly_robust_pinv" divides by them as they are.  If only totals were seen, these are
+        eigenvalues of the second moment of past decisions, and small is what is below 1 for decisions of 0 and 1.
+        "auto": "direct", unless held-out decisions after training with "doubly_robust" are estimated to be better by
+        two standard errors.
     propensity : None, classifier or array-like, default=None
-        Probability of seeing each cost.  None: its frequency in the log, which is right if what was chosen does not
-        depend on the features.  A classifier is fitted once for each cost.  An array of shape (d,) is known, or of
-        shape (d, d) the second moment of past decisions if only totals were seen.
+        Probability of seeing each cost.  None: its frequency in the log; or, with a warning, a logistic regression on
+        the features, if its log loss of held-out samples is lower by two standard errors.  A classifier is fitted once
+        for each cost.  An array of shape (d,) is known, or of shape (d, d) the second moment of past decisions if only
+        totals were seen; None then means that of the log, with a warning if decisions depended on the features.
     cv : int, cross-validation generator or iterable, default=5
         Folds of the nuisance.  With ``groups``, a number means folds of whole groups; use ``TimeSeriesSplit`` for logs
         whose future must not be used.  Samples that are never held out are not used for training.
