@@ -314,7 +314,7 @@ def fit_propensity(propensity: Any, log: Log) -> Callable[[Log], Propensity]:
         return partial(Propensity, read_propensity(propensity, log, (d,) if log.z is None else (d, d)))
     if not hasattr(propensity, "fit") or not is_classifier(propensity):
         raise TypeError(
-            "propensity must be None (frequencies of the log), a classifier with predict_proba, or an array of known "
+            "propensity must be None (estimated from the log), a classifier with predict_proba, or an array of known "
             f"propensities, got {shown(propensity)}."
         )
     if log.z is not None:
@@ -332,6 +332,14 @@ def default_classifier(log: Log) -> BaseEstimator:
     return make_pipeline(StandardScaler(), *products, LogisticRegression(max_iter=1000))
 
 
+def plain_numbers(X: Any) -> bool:
+    """Whether features are finite numbers, which a logistic regression needs."""
+    try:
+        return bool(np.isfinite(np.asarray(X, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        return False
+
+
 def surprise(seen: np.ndarray, P: np.ndarray, possible: np.ndarray | None) -> np.ndarray:
     """Log loss of each sample, summed over costs."""
     P = np.clip(P, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
@@ -344,11 +352,11 @@ def choose_propensity(
 ) -> Nuisances:
     """What estimates propensities; without ``propensity`` a logistic regression, if it is better than frequencies.
 
-    It is, if its log loss of held-out samples is lower by some standard errors.  There is a warning then: either it
-    replaces frequencies, or, if only totals were seen, nothing does.
+    It is, if features are numbers and its log loss of held-out samples is lower by some standard errors.  There is a
+    warning then: either it replaces frequencies, or, if only totals were seen, nothing does.
     """
     chances = Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
-    if propensity is not None or log.propensity is not None:
+    if propensity is not None or log.propensity is not None or not plain_numbers(log.X):
         return chances
     totals = log.z is not None
     marks = log._replace(C=np.where(log.seen, 0.0, np.nan), z=None) if totals else log

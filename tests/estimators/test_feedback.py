@@ -378,6 +378,18 @@ def test_self_selected_items_of_one_model():
     assert np.corrcoef(P.ravel(), X.ravel())[0, 1] < -0.8  # cheap items were seen
 
 
+def test_features_that_are_no_numbers_give_frequencies():
+    from sklearn.preprocessing import OneHotEncoder
+
+    _, C, W = choices()
+    X, seen = np.array([["sun"], ["rain"]] * 75, dtype=object), np.where(W > 0, C, np.nan)
+    coded = make_pipeline(OneHotEncoder(), LinearRegression())
+    model = PartialFeedbackRegressor(
+        make_pipeline(OneHotEncoder(), least_squares(Simplex())), nuisance=coded, method="doubly_robust"
+    )
+    np.testing.assert_allclose(model.fit(pd.DataFrame(X, columns=["sky"]), seen).propensity_.mean, W.mean(axis=0))
+
+
 def test_totals_of_self_selected_decisions_are_said():
     X, total, W, _ = self_selected(totals=True)
     model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust")
