@@ -68,10 +68,10 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         two standard errors.
     propensity : None, classifier or array-like, default=None
         Probability of seeing each cost.  None: its frequency in the log; or, with a warning, a logistic regression on
-        the features, if they are finite numbers and its log loss of held-out samples is lower by two standard errors.
-        A classifier is fitted once for each cost.  An array of shape (d,) is known, or of shape (d, d) the second
-        moment of past decisions if only totals were seen; None then means that of the log, with a warning if decisions
-        depended on the features.
+        the features, if they are finite numbers and a regression predicts which costs were seen in held-out samples
+        better than frequencies, by two standard errors.  A classifier is fitted once for each cost.  An array of shape
+        (d,) is known, or of shape (d, d) the second moment of past decisions if only totals were seen; None then means
+        that of the log, with a warning if decisions depended on the features.
     cv : int, cross-validation generator or iterable, default=5
         Folds of the nuisance.  With ``groups``, a number means folds of whole groups; use ``TimeSeriesSplit`` for logs
         whose future must not be used.  Samples that are never held out are not used for training.

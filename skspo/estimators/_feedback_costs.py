@@ -30,7 +30,7 @@ from scipy.special import xlogy
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_array, has_fit_parameter
@@ -48,6 +48,9 @@ from ._stacking_members import QUADRATIC, default_members
 
 #: propensities below this share of their mean are small
 SMALL = 0.2
+
+#: penalties of the regression that finds out whether what was seen depends on the features, as of the default nuisance
+RIDGE_ALPHAS = np.logspace(-3, 5, 17)
 
 #: estimated propensities are at least this: a classifier may say 0 where a cost was seen
 LEAST_PROPENSITY = 0.01
@@ -325,61 +328,80 @@ def fit_propensity(propensity: Any, log: Log) -> Callable[[Log], Propensity]:
     return partial(Propensity, propensity)
 
 
-def default_classifier(log: Log) -> BaseEstimator:
-    """Logistic regression, on products of features if there are few."""
+def default_steps(log: Log) -> list[BaseEstimator]:
+    """Standardized features, and products of few."""
     width = np.shape(log.X)[1] // (log.C.shape[1] if log.shared else 1)
-    products = [PolynomialFeatures(2, include_bias=False)] if width <= QUADRATIC else []
-    return make_pipeline(StandardScaler(), *products, LogisticRegression(max_iter=1000))
+    return [StandardScaler(), *([PolynomialFeatures(2, include_bias=False)] if width <= QUADRATIC else [])]
+
+
+class SeenModel:
+    """Ridge regression of what was seen on the features, for all costs at once: probabilities, nearly."""
+
+    def __init__(self, log: Log) -> None:
+        d = log.C.shape[1]
+        self.items = d if log.shared else 0
+        seen = log.seen if log.possible is None else np.where(log.possible, log.seen, Propensity(None, log).mean)
+        X, y, weight = log.X, seen.astype(np.float64), log.weight
+        if log.shared:
+            X, y, weight = _items(X, d), y.ravel(), None if weight is None else np.repeat(weight, d)
+        self.model = _fit(make_pipeline(*default_steps(log), RidgeCV(RIDGE_ALPHAS)), X, y, weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions, (n, d)."""
+        found = self.model.predict(_items(X, self.items) if self.items else X)
+        return np.asarray(found).reshape(np.shape(X)[0], -1)
 
 
 def plain_numbers(X: Any) -> bool:
-    """Whether features are finite numbers, which a logistic regression needs."""
+    """Whether features are finite numbers, which a regression needs."""
     try:
         return bool(np.isfinite(np.asarray(X, dtype=np.float64)).all())
     except (TypeError, ValueError):
         return False
 
 
-def surprise(seen: np.ndarray, P: np.ndarray, possible: np.ndarray | None) -> np.ndarray:
-    """Log loss of each sample, summed over costs."""
-    P = np.clip(P, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
-    losses = -np.log(np.where(seen, P, 1.0 - P))
-    return np.asarray(losses if possible is None else np.where(possible, losses, 0.0)).sum(axis=1)
+def depends_on_features(log: Log, splits: Splits, groups: ArrayLike | None, n_jobs: int | None) -> bool:
+    """Whether features predict what was seen in held-out samples, or which variables past decisions used.
+
+    They do if a regression has a smaller squared error than frequencies, by some standard errors.
+    """
+    if not plain_numbers(log.X):
+        return False
+    marks = log._replace(C=np.where(log.seen, 0.0, np.nan), z=None)
+    fits: tuple[Callable[[Log], Any], ...] = (partial(Propensity, None), SeenModel)
+    frequent, modelled = (Nuisances(marks, splits, fit, n_jobs).held_out() for fit in fits)
+    gain = np.square(log.seen - frequent) - np.square(log.seen - modelled)
+    total = (gain if log.possible is None else np.where(log.possible, gain, 0.0)).sum(axis=1)
+    held = np.flatnonzero(np.isfinite(frequent).all(axis=1))
+    labels = None if groups is None else np.asarray(groups)[held]
+    (mean,), (error,) = mean_and_error(total[held, None], take_rows(log.weight, held), labels)
+    return bool(mean > SIGNIFICANT * error)
 
 
 def choose_propensity(
     log: Log, splits: Splits, propensity: Any, groups: ArrayLike | None, n_jobs: int | None
 ) -> Nuisances:
-    """What estimates propensities; without ``propensity`` a logistic regression, if it is better than frequencies.
+    """What estimates propensities.
 
-    It is, if features are numbers and its log loss of held-out samples is lower by some standard errors.  There is a
-    warning then: either it replaces frequencies, or, if only totals were seen, nothing does.
+    Without ``propensity`` these are frequencies, or a logistic regression if what was seen depends on the features.  If
+    only totals were seen it is the second moment of past decisions, and there is a warning if they did.
     """
-    chances = Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
-    if propensity is not None or log.propensity is not None or not plain_numbers(log.X):
-        return chances
-    totals = log.z is not None
-    marks = log._replace(C=np.where(log.seen, 0.0, np.nan), z=None) if totals else log
-    frequent = Nuisances(marks, splits, partial(Propensity, None), n_jobs).held_out()
-    modelled = Nuisances(marks, splits, partial(Propensity, default_classifier(log)), n_jobs)
-    gain = surprise(log.seen, frequent, log.possible) - surprise(log.seen, modelled.held_out(), log.possible)
-    held = np.flatnonzero(np.isfinite(gain))
-    labels = None if groups is None else np.asarray(groups)[held]
-    (mean,), (error,) = mean_and_error(gain[held][:, None], take_rows(log.weight, held), labels)
-    if not mean > SIGNIFICANT * error:
-        return chances
-    if totals:
+    estimated = propensity is None and log.propensity is None
+    if not estimated or not depends_on_features(log, splits, groups, n_jobs):
+        return Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
+    if log.z is None:
         warn_once(
-            "Past decisions depended on the features, but their second moment E[w w^T] is estimated as if they did "
-            "not. What is doubly robust then depends on the nuisance. Pass the second moment of each sample as "
-            "propensity, if it is known."
+            "What was seen depended on the features: propensities are probabilities of a logistic regression, instead "
+            "of frequencies. If the probabilities of past decisions are known, pass them as propensity."
         )
-        return chances
+        classifier = make_pipeline(*default_steps(log), LogisticRegression(max_iter=1000))
+        return Nuisances(log, splits, fit_propensity(classifier, log), n_jobs)
     warn_once(
-        "What was seen depended on the features: propensities are probabilities of a logistic regression, instead of "
-        "frequencies. If the probabilities of past decisions are known, pass them as propensity."
+        "Past decisions depended on the features, but their second moment E[w w^T] is estimated as if they did not. "
+        "What is doubly robust then depends on the nuisance. Pass the second moment of each sample as propensity, if "
+        "it is known."
     )
-    return modelled
+    return Nuisances(log, splits, fit_propensity(None, log), n_jobs)
 
 
 def propensities(log: Log, chances: Nuisances, without: np.ndarray | None = None) -> np.ndarray:
