@@ -10,8 +10,9 @@ Rows that are in the results already, from this code, are not measured again.  F
 published   5x5 paths and totals of random paths, as in table 1 of Hu, Kallus, Mao and Wu (2024): three features and
             their products F, E c = B F + 3.  Mean regret on 2000 samples.  As in the published code, the rows of B are
             the edges node by node, to the right and then down (other orders have other regrets), "doubly_robust" clips
-            eigenvalues below 1, and "doubly_robust_lambda" adds 1.  That code chooses the penalty of the policy with n
-            samples more; here it is fixed, and the log has n samples.
+            eigenvalues below 1, and "doubly_robust_lambda" adds 1.  That code has n samples more, with which it chooses
+            the penalty of the policy and fits nuisances too.  Here the penalty is fixed and the log has n samples in
+            all, so that the published figures for n / 2 samples ("of half") are of as many samples.
 paths       5x5 paths with polynomial costs; the costs of one path of each sample are seen: a random one, or the best
             one for least squares on 200 earlier samples.  Regret in % of the best cost on 2000 samples.
 real        Data whose costs are known, but are shown of one past decision only, which is random or, nine times of ten,
@@ -110,7 +111,7 @@ def first_three(Z: np.ndarray) -> np.ndarray:
 def published(sizes: tuple[int, ...], runs: range, options: dict[str, Any]) -> None:
     methods = [*PUBLISHED, *((case, "auto") for case in dict.fromkeys(case for case, _ in PUBLISHED))]
     columns: dict[str, Any] = {"nuisance, policy": "", "method": "", "n": ",", "runs": ""}
-    columns |= {"regret": interval("regret", 3), "published": ".3f"}
+    columns |= {"regret": interval("regret", 3), "published": ".3f", "of half": ".3f"}
     table = Table("feedback_published", key=("nuisance, policy", "method", "n"), columns=columns, **options)
     print(table.head(), flush=True)
     coef = np.empty((40, 7))
@@ -137,9 +138,9 @@ def published(sizes: tuple[int, ...], runs: range, options: dict[str, Any]) -> N
                 W = model.fit(features[:n], total, decisions=past).decide(features[n:])
                 found[case, method].append(float((W * test).sum(axis=1).mean() - best))
         for (case, method), values in found.items():
-            known = dict(zip((400, 800, 1600), PUBLISHED.get((case, method), ()), strict=False)).get(n)
+            known = dict(zip((400, 800, 1600), PUBLISHED.get((case, method), ()), strict=False))
             row = {"nuisance, policy": case, "method": method, "n": n, "runs": len(runs), "regret": mean_error(values)}
-            print(table.add({**row, "published": known}), flush=True)
+            print(table.add({**row, "published": known.get(n), "of half": known.get(n // 2)}), flush=True)
     notes = []
     for n in sizes:
         for case in dict.fromkeys(case for case, _ in PUBLISHED):
@@ -410,7 +411,7 @@ def main() -> None:
         return range(args.first, args.first + runs)
 
     if "published" in args.only:
-        sizes = (60,) if quick else tuple(args.sizes or (400, 800, 1600))
+        sizes = (60,) if quick else tuple(args.sizes or (400, 800, 1600, 3200))
         published(sizes, numbers(args.runs or (1 if quick else 20)), options)
     if "paths" in args.only:
         sizes = (80,) if quick else tuple(args.sizes or (400, 1000, 4000))
