@@ -1,6 +1,6 @@
 """Costs that were seen only for what was chosen: training on them, and what decisions cost by them.
 
-    python benchmarks/feedback.py                       about 25 minutes of a core that does nothing else
+    python benchmarks/feedback.py                       about 45 minutes of a core that does nothing else
     python benchmarks/feedback.py --only paths --sizes 400 --runs 2
     python benchmarks/feedback.py --quick               small versions, as a test
     SKSPO_ENERGY_DATA=FOLDER python benchmarks/feedback.py --out docs/benchmarks/README.md
