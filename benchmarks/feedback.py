@@ -1,6 +1,6 @@
 """Costs that were seen only for what was chosen: training on them, and what decisions cost by them.
 
-    python benchmarks/feedback.py                       about 25 minutes of a core that does nothing else
+    python benchmarks/feedback.py                       about 45 minutes of a core that does nothing else
     python benchmarks/feedback.py --only paths --sizes 400 --runs 2
     python benchmarks/feedback.py --quick               small versions, as a test
     SKSPO_ENERGY_DATA=FOLDER python benchmarks/feedback.py --out docs/benchmarks/README.md
@@ -8,14 +8,18 @@
 Rows that are in the results already, from this code, are not measured again.  Four parts:
 
 published   5x5 paths and totals of random paths, as in table 1 of Hu, Kallus, Mao and Wu (2024): three features and
-            their products F, E c = B F + 3.  Mean regret on 2000 samples.  The order of the edges is not published and
-            matters: here it is drawn anew in every run, and so the standard errors count it.
+            their products F, E c = B F + 3.  Mean regret on 2000 samples.  As in the published code, the rows of B are
+            the edges node by node, to the right and then down (other orders have other regrets), "doubly_robust" clips
+            eigenvalues below 1, and "doubly_robust_lambda" adds 1.  That code has n samples more, with which it chooses
+            the penalty of the policy and fits nuisances too.  Here the penalty is fixed and the log has n samples in
+            all, so that the published figures for n / 2 samples ("of half") are of as many samples.
 paths       5x5 paths with polynomial costs; the costs of one path of each sample are seen: a random one, or the best
             one for least squares on 200 earlier samples.  Regret in % of the best cost on 2000 samples.
 real        Data whose costs are known, but are shown of one past decision only, which is random or, nine times of ten,
             that of least squares on a tenth of the samples.  "kept" is the share of what the model with all costs gains
             over past decisions that the model with partial feedback gains; and what ``estimated_cost`` says of it.
-coverage    Share of 95 % intervals of ``estimated_cost`` that contain the expected cost of a policy.
+coverage    Share of 95 % intervals of ``estimated_cost`` that contain the expected cost of a policy, of all, and of
+            those without the warning about poor overlap.  "rare": past decisions were often the opposite of it.
 """
 
 from __future__ import annotations
@@ -54,6 +58,9 @@ from skspo.estimators._feedback_log import Log
 GRID = ShortestPath.grid(5, 5)
 PATHS = np.unique(GRID.argmin(np.random.default_rng(0).exponential(size=(20_000, 40))), axis=0)
 DIRECT, ROBUST, LAMBDA, PINV = "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
+
+#: edge of each row of B in the published problem
+NODE_BY_NODE = np.lexsort((GRID.edges[:, 1], GRID.edges[:, 0]))
 
 #: published means of 50 runs, by size of the log: features of nuisance and policy, method
 PUBLISHED = {
@@ -104,10 +111,11 @@ def first_three(Z: np.ndarray) -> np.ndarray:
 def published(sizes: tuple[int, ...], runs: range, options: dict[str, Any]) -> None:
     methods = [*PUBLISHED, *((case, "auto") for case in dict.fromkeys(case for case, _ in PUBLISHED))]
     columns: dict[str, Any] = {"nuisance, policy": "", "method": "", "n": ",", "runs": ""}
-    columns |= {"regret": interval("regret", 3), "published": ".3f"}
+    columns |= {"regret": interval("regret", 3), "published": ".3f", "of half": ".3f"}
     table = Table("feedback_published", key=("nuisance, policy", "method", "n"), columns=columns, **options)
     print(table.head(), flush=True)
-    B = np.random.RandomState(18).rand(40, 7)
+    coef = np.empty((40, 7))
+    coef[NODE_BY_NODE] = np.random.RandomState(18).rand(40, 7)
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17)))
     for n in sizes:
         if all((*key, n) in {table.key_of(row) for row in table.added()} for key in methods):
@@ -115,7 +123,7 @@ def published(sizes: tuple[int, ...], runs: range, options: dict[str, Any]) -> N
         found: dict[tuple[str, str], list[float]] = {key: [] for key in methods}
         for run in runs:
             rng = np.random.default_rng([n, run, 34])
-            coef, X = B[rng.permutation(40)], rng.normal(size=(n + 2000, 3))
+            X = rng.normal(size=(n + 2000, 3))
             mean = products(X) @ coef.T + 3
             past = PATHS[rng.integers(len(PATHS), size=n)]
             total = (past * (mean[:n] + rng.uniform(-0.5, 0.5, size=(n, 40)))).sum(axis=1)
@@ -130,9 +138,9 @@ def published(sizes: tuple[int, ...], runs: range, options: dict[str, Any]) -> N
                 W = model.fit(features[:n], total, decisions=past).decide(features[n:])
                 found[case, method].append(float((W * test).sum(axis=1).mean() - best))
         for (case, method), values in found.items():
-            known = dict(zip((400, 800, 1600), PUBLISHED.get((case, method), ()), strict=False)).get(n)
+            known = dict(zip((400, 800, 1600), PUBLISHED.get((case, method), ()), strict=False))
             row = {"nuisance, policy": case, "method": method, "n": n, "runs": len(runs), "regret": mean_error(values)}
-            print(table.add({**row, "published": known}), flush=True)
+            print(table.add({**row, "published": known.get(n), "of half": known.get(n // 2)}), flush=True)
     notes = []
     for n in sizes:
         for case in dict.fromkeys(case for case, _ in PUBLISHED):
@@ -309,8 +317,12 @@ SETTINGS = (
     "skewed costs",
     "very skewed costs",
     "small propensities",
-    "estimated propensities",
-    "estimated propensities, good overlap",
+    "rare, propensities known",
+    "rare, classifier",
+    "rare, propensity=None",
+    "rarer, propensities known",
+    "less rare, classifier",
+    "less rare, propensity=None",
     "totals",
     "groups",
 )
@@ -337,11 +349,14 @@ def setting_of(
     C, W, P = mean + noise, Simplex().argmin(mean), np.full((n, 3), 1 / 3)
     if name == "small propensities":
         P = given["propensity"] = np.where(X[:, :1] > 0, [[0.05, 0.05, 0.9]], [[0.05, 0.9, 0.05]])
-    if name.startswith("estimated propensities"):
-        strength = 0.4 if name.endswith("good overlap") else 1.0
+    strength = {"less rare": 0.4, "rare": 1.0, "rarer": 1.5}.get(name.split(", ")[0])
+    if strength is not None:
         score = np.exp(strength * np.column_stack([X[:, 0], 0 * X[:, 0], -X[:, 0]]))
         P = score / score.sum(axis=1, keepdims=True)
-        given["propensity"] = make_pipeline(PolynomialFeatures(2), LogisticRegression())
+        if name.endswith("known"):
+            given["propensity"] = P
+        elif name.endswith("classifier"):
+            given["propensity"] = make_pipeline(PolynomialFeatures(2), LogisticRegression())
     past = np.eye(3)[np.minimum((rng.random((n, 1)) > P.cumsum(axis=1)).sum(axis=1), 2)]
     if name == "totals":
         return X, (past * C).sum(axis=1), {"decisions": past}, W
@@ -350,7 +365,7 @@ def setting_of(
 
 def coverage(runs: int, n: int, options: dict[str, Any]) -> None:
     columns: dict[str, Any] = {"setting": "", "n": ",", "runs": "", "covered": ".1%", "standard error": ".1%"}
-    columns |= {"bias / standard error": ".2f", "length": ".3f"}
+    columns |= {"bias / standard error": ".2f", "length": ".3f", "poor overlap": ".0%", "covered else": ".1%"}
     table = Table("feedback_coverage", key=("setting", "n"), columns=columns, **options)
     print("", table.head(), sep="\n", flush=True)
     X = np.random.default_rng(1).normal(size=(4_000_000, 2))
@@ -361,13 +376,19 @@ def coverage(runs: int, n: int, options: dict[str, Any]) -> None:
         found = []
         for run in range(runs):
             X, y, given, W = setting_of(name, n, np.random.default_rng([run, 34]))
-            result = estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), **given)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                result = estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), **given)
+            poor = any("Few past decisions were like these" in str(warning.message) for warning in said)
             low, high = result.interval
-            found.append((low <= expected <= high, (result.cost - expected) / result.standard_error, high - low))
-        covered, bias, length = np.mean(found, axis=0)
+            found.append((low <= expected <= high, (result.cost - expected) / result.standard_error, high - low, poor))
+        covered, bias, length, poor = np.mean(found, axis=0)
         error = (covered * (1 - covered) / runs) ** 0.5
         row = {"setting": name, "n": n, "runs": runs, "covered": covered, "standard error": error}
-        print(table.add({**row, "bias / standard error": bias, "length": length}), flush=True)
+        row |= {"bias / standard error": bias, "length": length, "poor overlap": poor}
+        rest = [hit for hit, _, _, warned in found if not warned]
+        # Fewer than twenty say nothing.
+        print(table.add({**row, "covered else": np.mean(rest) if len(rest) >= 20 else None}), flush=True)
     table.write("95 % intervals of doubly robust estimates of the cost of the best policy, nuisance: ridge.")
 
 
@@ -390,7 +411,7 @@ def main() -> None:
         return range(args.first, args.first + runs)
 
     if "published" in args.only:
-        sizes = (60,) if quick else tuple(args.sizes or (400, 800, 1600))
+        sizes = (60,) if quick else tuple(args.sizes or (400, 800, 1600, 3200))
         published(sizes, numbers(args.runs or (1 if quick else 20)), options)
     if "paths" in args.only:
         sizes = (80,) if quick else tuple(args.sizes or (400, 1000, 4000))

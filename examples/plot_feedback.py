@@ -57,7 +57,8 @@ models["SPO+, all costs seen"] = SPOPlusRegressor(Simplex(), alpha=0.1).fit(X[tr
 # What do they cost?
 # ------------------
 # The estimates use the part of the log that was not used for training, and what was seen there.  They are compared with
-# the true cost of each policy, and with that of the old machine.
+# the true cost of each policy, and with that of the old machine.  A warning says where few letters went to the bin that
+# the policy would choose: the interval may then be too short.
 log = {"decisions": past[test], "propensity": propensity[test], "nuisance": nuisance}
 names, estimates, truths, bars = [], [], [], []
 for name, model in models.items():

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_array
 from .._training.fitted import check_frames, deciding_model
 from .._training.inputs import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_and_error
+from .._utils.errors import warn_once
 from .._utils.frames import as_rows, check_index, take_rows
 from .._utils.params import one_of
 from .._utils.types import Predictor, RandomState, RegionParams
@@ -32,9 +33,9 @@ from ._feedback_costs import (
     DIRECT,
     PINV,
     ROBUST,
-    Nuisances,
     choose_nuisance,
-    fit_propensity,
+    choose_propensity,
+    corrections,
     propensities,
     pseudo_costs,
     unidentified,
@@ -44,6 +45,10 @@ from ._folds import SIGNIFICANT, Splitter, cv_splits
 from ._report import N_RESAMPLES, check_level
 
 IPS = "inverse_propensity"
+
+#: share of one sample in the weights from which on overlap is poor: the column "poor overlap" of the simulations of
+#: coverage in ``benchmarks/feedback.py``, where intervals without this warning are as good as those of random decisions
+HEAVY = 0.03
 
 check_method = one_of(DIRECT, IPS, ROBUST)
 
@@ -76,6 +81,9 @@ class EstimatedCost:
         Regression of the costs; empty if there is none.
     training_share : float
         Share of samples that the policy was fitted to, as far as features and costs show it; NaN if it is not known.
+    effective_samples : float
+        (sum of weights)^2 / sum of squares of the weights with which costs that were seen count, by sample or group: as
+        many samples with the same decisions would tell as much.  NaN without propensities.
     """
 
     cost: float
@@ -92,6 +100,7 @@ class EstimatedCost:
     n_groups: int
     nuisance: str
     training_share: float = np.nan
+    effective_samples: float = np.nan
 
     def __str__(self) -> str:
         groups = "" if self.n_groups == self.n_samples else f" in {self.n_groups:,} groups"
@@ -175,7 +184,8 @@ def estimated_cost(
     Notes
     -----
     Nothing is clipped here, so that the estimate is not biased: where the policy does what was rarely done, the
-    standard error is large.  It counts the sampling of the samples.  No estimate is right if past decisions depended on
+    standard error is large; if one sample has much of the weight, the interval may be too short, and there is a
+    warning.  The standard error counts the sampling of the samples.  No estimate is right if past decisions depended on
     something that influences costs and is not in X.
 
     Examples
@@ -218,21 +228,30 @@ def estimated_cost(
     n, d = log.C.shape
     W = _decisions_of(policy, "policy", X, view, n, d, offset, region_params)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    name, target = _target(log, method, nuisance, propensity, cv, groups, seed, n_jobs)
+    name, target, P = _target(log, method, nuisance, propensity, cv, groups, seed, n_jobs)
     past = isinstance(other, str)
     if past and (other != "past" or log.W is None):
         raise ValueError(f"other must be a policy, its decisions, or 'past' if decisions are given, got {other!r}.")
-    values = [np.einsum("ij,ij->i", target, W)]
+    policies, values = [W], [np.einsum("ij,ij->i", target, W)]
     if past:
         seen = log.z if log.z is not None else np.einsum("ij,ij->i", np.nan_to_num(log.C), log.W)
         values.append(seen if log.offset is None else seen + np.einsum("ij,ij->i", log.offset, log.W))
     elif other is not None:
         V = _decisions_of(other, "other", X, view, n, d, offset, region_params)
         values.append(np.einsum("ij,ij->i", target, V))
+        policies.append(V)
     found = np.isfinite(values[0])  # rows that are never held out have no estimate
     values = [value[found] for value in values]
     weight = take_rows(log.weight, found)
     labels = None if groups is None else np.asarray(groups)[found]
+    overlap = [(np.nan, 0.0)] if P is None else [_overlap(log, V, P, groups) for V in policies]
+    effective, heaviest = min(some for some, _ in overlap), max(share for _, share in overlap)
+    if heaviest > HEAVY:
+        warn_once(
+            f"Few past decisions were like these: one {'sample' if groups is None else 'group'} has "
+            f"{heaviest:.0%} of the weight, and all tell as much as {effective:.0f} samples with the same decisions "
+            "would. The standard error is not reliable, and the interval may be too short."
+        )
     terms = group_terms(np.column_stack(values), weight, labels)
     bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(seed))
     # Without another policy: NaN.
@@ -254,6 +273,7 @@ def estimated_cost(
         n_groups=len(terms),
         nuisance=name,
         training_share=np.nan if model is None else training_share(model, X, np.asarray(y, float).reshape(n, -1)),
+        effective_samples=effective,
     )
 
 
@@ -266,17 +286,27 @@ def _target(
     groups: ArrayLike | None,
     seed: int,
     n_jobs: int | None,
-) -> tuple[str, np.ndarray]:
-    """Name of the nuisance, and pseudo-costs of all samples."""
+) -> tuple[str, np.ndarray, np.ndarray | None]:
+    """Name of the nuisance, pseudo-costs of all samples, and propensities."""
     if log.complete:
-        return "", log.with_offset(np.nan_to_num(log.C))
+        return "", log.with_offset(np.nan_to_num(log.C)), None
     splits = cv_splits(cv, log.X, log.C, log.weight, groups, scored=False)
-    chances = Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
-    P = None if method == DIRECT else propensities(log, chances)
+    P = None
+    if method != DIRECT:
+        P = propensities(log, choose_propensity(log, splits, propensity, groups, n_jobs))
     if method == IPS:
-        return "", pseudo_costs(log, np.zeros_like(log.C), P, PINV)
+        return "", pseudo_costs(log, np.zeros_like(log.C), P, PINV), P
     name, nuisances, _ = choose_nuisance(log, splits, nuisance, seed, n_jobs)
-    return name, pseudo_costs(log, nuisances.held_out(), P, PINV if method == ROBUST else method)
+    return name, pseudo_costs(log, nuisances.held_out(), P, PINV if method == ROBUST else method), P
+
+
+def _overlap(log: Log, W: np.ndarray, P: np.ndarray, groups: ArrayLike | None) -> tuple[float, float]:
+    """Effective number of samples for these decisions (Kish), and the largest share of a sample in the weights."""
+    counts = corrections(log, np.ones_like(log.C if log.z is None else log.z[:, None]), P, PINV)
+    counts = np.einsum("ij,ij->i", counts, np.abs(W)) if log.z is None else np.abs(np.einsum("ij,ij->i", counts, W))
+    weights = group_terms(counts[:, None], log.weight, groups)[:, 1]
+    total = weights.sum()
+    return (float(total**2 / np.square(weights).sum()), float(weights.max() / total)) if total > 0 else (0.0, 1.0)
 
 
 def _decisions_of(

@@ -32,6 +32,7 @@ from ._feedback_costs import (
     ROBUST,
     Nuisances,
     choose_nuisance,
+    choose_propensity,
     fit_propensity,
     propensities,
     pseudo_costs,
@@ -61,12 +62,16 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
     method : {"auto", "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"}, default="auto"
         Pseudo-costs.  "direct": what was seen, and predictions elsewhere.  "doubly_robust": predictions, corrected by
         what was seen divided by its probability; small probabilities are clipped.  "doubly_robust_lambda" adds to all
-        of them instead, and "doubly_robust_pinv" divides by them as they are.  "auto": "direct", unless held-out
-        decisions after training with "doubly_robust" are estimated to be better by two standard errors.
+        of them instead, and "doubly_robust_pinv" divides by them as they are.  If only totals were seen, these are
+        eigenvalues of the second moment of past decisions, and small is what is below 1 for decisions of 0 and 1.
+        "auto": "direct", unless held-out decisions after training with "doubly_robust" are estimated to be better by
+        two standard errors.
     propensity : None, classifier or array-like, default=None
-        Probability of seeing each cost.  None: its frequency in the log, which is right if what was chosen does not
-        depend on the features.  A classifier is fitted once for each cost.  An array of shape (d,) is known, or of
-        shape (d, d) the second moment of past decisions if only totals were seen.
+        Probability of seeing each cost.  None: its frequency in the log; or, with a warning, a logistic regression on
+        the features, if they are finite numbers and a regression predicts which costs were seen in held-out samples
+        better than frequencies, by two standard errors.  A classifier is fitted once for each cost.  An array of shape
+        (d,) is known, or of shape (d, d) the second moment of past decisions if only totals were seen; None then means
+        that of the log, with a warning if decisions depended on the features.
     cv : int, cross-validation generator or iterable, default=5
         Folds of the nuisance.  With ``groups``, a number means folds of whole groups; use ``TimeSeriesSplit`` for logs
         whose future must not be used.  Samples that are never held out are not used for training.
@@ -285,8 +290,12 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         splits = cv_splits(self.cv, log.X, log.C, log.weight, groups, scored=False)
         name, nuisances, errors = choose_nuisance(log, splits, self.nuisance, seed, self.n_jobs)
-        chances = Nuisances(log, splits, fit_propensity(propensity, log), self.n_jobs)
         method, results = self.method, dict[str, float]()
+        if method == DIRECT:
+            chances = Nuisances(log, splits, fit_propensity(propensity, log), self.n_jobs)
+        else:
+            progress.update("propensities")
+            chances = choose_propensity(log, splits, propensity, groups, self.n_jobs)
         if method == "auto":
             progress.update("method")
             values = np.full((2, len(log.C)), np.nan)

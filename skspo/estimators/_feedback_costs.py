@@ -24,16 +24,18 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from scipy.linalg import null_space, orth
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import PoissonRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_array, has_fit_parameter
 
+from .._utils.confidence import mean_and_error
 from .._utils.errors import warn_once
 from .._utils.frames import take_rows
 from .._utils.limits import count_workers
@@ -41,11 +43,14 @@ from .._utils.shown import shown
 from ..regions.base import Region
 from ..regions.capabilities import RANK
 from ._feedback_log import Log, is_array, read_propensity
-from ._folds import Splits, held_out_mean
+from ._folds import SIGNIFICANT, Splits, held_out_mean
 from ._stacking_members import QUADRATIC, default_members
 
-#: propensities, or eigenvalues of the second moment, below this share of their mean are small
+#: propensities below this share of their mean are small
 SMALL = 0.2
+
+#: penalties of the regression that finds out whether what was seen depends on the features, as of the default nuisance
+RIDGE_ALPHAS = np.logspace(-3, 5, 17)
 
 #: estimated propensities are at least this: a classifier may say 0 where a cost was seen
 LEAST_PROPENSITY = 0.01
@@ -312,7 +317,7 @@ def fit_propensity(propensity: Any, log: Log) -> Callable[[Log], Propensity]:
         return partial(Propensity, read_propensity(propensity, log, (d,) if log.z is None else (d, d)))
     if not hasattr(propensity, "fit") or not is_classifier(propensity):
         raise TypeError(
-            "propensity must be None (frequencies of the log), a classifier with predict_proba, or an array of known "
+            "propensity must be None (estimated from the log), a classifier with predict_proba, or an array of known "
             f"propensities, got {shown(propensity)}."
         )
     if log.z is not None:
@@ -321,6 +326,82 @@ def fit_propensity(propensity: Any, log: Log) -> Callable[[Log], Propensity]:
             "propensity=None, or pass it as an array."
         )
     return partial(Propensity, propensity)
+
+
+def default_steps(log: Log) -> list[BaseEstimator]:
+    """Standardized features, and products of few."""
+    width = np.shape(log.X)[1] // (log.C.shape[1] if log.shared else 1)
+    return [StandardScaler(), *([PolynomialFeatures(2, include_bias=False)] if width <= QUADRATIC else [])]
+
+
+class SeenModel:
+    """Ridge regression of what was seen on the features, for all costs at once: probabilities, nearly."""
+
+    def __init__(self, log: Log) -> None:
+        d = log.C.shape[1]
+        self.items = d if log.shared else 0
+        seen = log.seen if log.possible is None else np.where(log.possible, log.seen, Propensity(None, log).mean)
+        X, y, weight = log.X, seen.astype(np.float64), log.weight
+        if log.shared:
+            X, y, weight = _items(X, d), y.ravel(), None if weight is None else np.repeat(weight, d)
+        self.model = _fit(make_pipeline(*default_steps(log), RidgeCV(RIDGE_ALPHAS)), X, y, weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions, (n, d)."""
+        found = self.model.predict(_items(X, self.items) if self.items else X)
+        return np.asarray(found).reshape(np.shape(X)[0], -1)
+
+
+def plain_numbers(X: Any) -> bool:
+    """Whether features are finite numbers, which a regression needs."""
+    try:
+        return bool(np.isfinite(np.asarray(X, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        return False
+
+
+def depends_on_features(log: Log, splits: Splits, groups: ArrayLike | None, n_jobs: int | None) -> bool:
+    """Whether features predict what was seen in held-out samples, or which variables past decisions used.
+
+    They do if a regression has a smaller squared error than frequencies, by some standard errors.
+    """
+    if not plain_numbers(log.X):
+        return False
+    marks = log._replace(C=np.where(log.seen, 0.0, np.nan), z=None)
+    fits: tuple[Callable[[Log], Any], ...] = (partial(Propensity, None), SeenModel)
+    frequent, modelled = (Nuisances(marks, splits, fit, n_jobs).held_out() for fit in fits)
+    gain = np.square(log.seen - frequent) - np.square(log.seen - modelled)
+    total = (gain if log.possible is None else np.where(log.possible, gain, 0.0)).sum(axis=1)
+    held = np.flatnonzero(np.isfinite(frequent).all(axis=1))
+    labels = None if groups is None else np.asarray(groups)[held]
+    (mean,), (error,) = mean_and_error(total[held, None], take_rows(log.weight, held), labels)
+    return bool(mean > SIGNIFICANT * error)
+
+
+def choose_propensity(
+    log: Log, splits: Splits, propensity: Any, groups: ArrayLike | None, n_jobs: int | None
+) -> Nuisances:
+    """What estimates propensities.
+
+    Without ``propensity`` these are frequencies, or a logistic regression if what was seen depends on the features.  If
+    only totals were seen it is the second moment of past decisions, and there is a warning if they did.
+    """
+    estimated = propensity is None and log.propensity is None
+    if not estimated or not depends_on_features(log, splits, groups, n_jobs):
+        return Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
+    if log.z is None:
+        warn_once(
+            "What was seen depended on the features: propensities are probabilities of a logistic regression, instead "
+            "of frequencies. If the probabilities of past decisions are known, pass them as propensity."
+        )
+        classifier = make_pipeline(*default_steps(log), LogisticRegression(max_iter=1000))
+        return Nuisances(log, splits, fit_propensity(classifier, log), n_jobs)
+    warn_once(
+        "Past decisions depended on the features, but their second moment E[w w^T] is estimated as if they did not. "
+        "What is doubly robust then depends on the nuisance. Pass the second moment of each sample as propensity, if "
+        "it is known."
+    )
+    return Nuisances(log, splits, fit_propensity(None, log), n_jobs)
 
 
 def propensities(log: Log, chances: Nuisances, without: np.ndarray | None = None) -> np.ndarray:
@@ -333,16 +414,16 @@ def propensities(log: Log, chances: Nuisances, without: np.ndarray | None = None
 # -- pseudo-costs ------------------------------------------------------------------------------------------------------
 
 
-def inverse(values: np.ndarray, method: str) -> np.ndarray:
-    """Inverses of propensities or eigenvalues (the last axis), 0 of 0; small ones as ``method`` says."""
+def inverse(values: np.ndarray, method: str, small: float | None = None) -> np.ndarray:
+    """Inverses of propensities or eigenvalues (the last axis), 0 of 0; those below ``small`` as ``method`` says."""
     values = np.maximum(values, 0.0)
     positive = values > RANK * values.max(axis=-1, keepdims=True, initial=0.0)
     number = np.maximum(positive.sum(axis=-1, keepdims=True), 1)
-    mean = np.where(positive, values, 0.0).sum(axis=-1, keepdims=True) / number
+    least = SMALL * np.where(positive, values, 0.0).sum(axis=-1, keepdims=True) / number if small is None else small
     if method == ROBUST:
-        values = np.maximum(values, SMALL * mean)
+        values = np.maximum(values, least)
     elif method == LAMBDA:
-        values = values + SMALL * mean
+        values = values + least
     return np.divide(1.0, values, out=np.zeros_like(values), where=positive)
 
 
@@ -364,8 +445,10 @@ def corrections(log: Log, residual: np.ndarray, P: np.ndarray, method: str) -> n
     """H r of each sample for what was seen minus what was predicted."""
     if log.z is None:
         return np.where(log.seen, inverse(np.nan_to_num(P, nan=1.0), method) * residual, 0.0)
+    # Hu, Kallus, Mao and Wu clip eigenvalues at 1, and add 1, for decisions of 0 and 1; this has the same units.
     values, vectors = np.linalg.eigh(P)
-    along = (log.W @ vectors if P.ndim == 2 else np.einsum("nj,njk->nk", log.W, vectors)) * inverse(values, method)
+    inverses = inverse(values, method, np.square(log.W).max())
+    along = (log.W @ vectors if P.ndim == 2 else np.einsum("nj,njk->nk", log.W, vectors)) * inverses
     return (along @ vectors.T if P.ndim == 2 else np.einsum("njk,nk->nj", vectors, along)) * residual
 
 

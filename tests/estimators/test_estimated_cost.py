@@ -127,6 +127,50 @@ def test_decisions_that_rest_on_what_was_never_seen():
     assert result.unseen_share == 1 and "100% of the decisions use variables whose cost was never seen" in str(result)
 
 
+@pytest.mark.parametrize("totals", [False, True])
+def test_effective_samples_of_random_decisions(totals, recwarn):
+    """One of four options is seen: as many samples as had the same decision tell something."""
+    X, C, W, past = log(4000)
+    y = (past * C).sum(axis=1) if totals else np.where(past > 0, C, np.nan)
+    given = {"decisions": past} if totals else {}
+    frequencies = None if totals else np.full(4, 0.25)
+    result = estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), propensity=frequencies, **given)
+    assert result.effective_samples == pytest.approx((W * past).sum(), rel=0.01)
+    assert not [warning for warning in recwarn if "Few past decisions" in str(warning.message)]
+    direct = estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), method="direct", **given)
+    assert np.isnan(direct.effective_samples)
+
+
+def test_poor_overlap_is_said():
+    """The policy chooses the first option, which was nearly never chosen."""
+    X, C, _, _ = log(400)
+    P = np.tile([0.01, 0.33, 0.33, 0.33], (400, 1))
+    past = np.eye(4)[np.arange(400) % 3 + 1]
+    past[:4] = [1, 0, 0, 0]
+    y, W = np.where(past > 0, C, np.nan), np.eye(4)[[0] * 400]
+    with pytest.warns(UserWarning, match="one sample has 25% of the weight, and all tell as much as 4 samples"):
+        result = estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), propensity=P)
+    assert result.effective_samples == pytest.approx(4)
+    with pytest.warns(UserWarning, match="one group has 100% of the weight"):
+        estimated_cost(W, X, y, region=Simplex(), nuisance=Ridge(), propensity=P, groups=np.arange(400) // 4)
+
+
+def test_self_selected_logs_are_right_without_propensities():
+    """With a constant nuisance only propensities that depend on the features give the cost of what was rarely done."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2))
+    C = np.column_stack([2 * X[:, 0], 0 * X[:, 0]]) + 0.1 * rng.normal(size=(4000, 2))
+    past = np.eye(2)[(rng.random(4000) > 1 / (1 + np.exp(X[:, 0]))).astype(int)]
+    W, given = np.eye(2)[[0] * 4000], {"region": Simplex(), "nuisance": DummyRegressor()}
+    with pytest.warns(UserWarning, match="What was seen depended on the features"):
+        found = estimated_cost(W, X, np.where(past > 0, C, np.nan), **given)
+    assert abs(found.cost - C[:, 0].mean()) < 4 * found.standard_error
+    wrong = estimated_cost(W, X, np.where(past > 0, C, np.nan), propensity=DummyClassifier(), **given)
+    assert abs(wrong.cost - C[:, 0].mean()) > 10 * wrong.standard_error
+
+
 def test_time_ordered_folds_leave_the_first_samples_out():
     from sklearn.model_selection import TimeSeriesSplit
 

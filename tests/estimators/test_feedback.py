@@ -96,6 +96,24 @@ def test_variants_of_the_inverse():
     assert clipped[0] == added[0] == 0
     assert clipped[1] < 100 and clipped[2] == 2 and clipped[3] == 1 / 0.99
     assert (added[1:] < inverse(values, "doubly_robust_pinv")[1:]).all()
+    np.testing.assert_allclose(inverse(values, "doubly_robust", 0.5), [0, 2, 2, 1 / 0.99])
+    np.testing.assert_allclose(inverse(values, "doubly_robust_lambda", 0.5), [0, 1 / 0.51, 1, 1 / 1.49])
+
+
+@pytest.mark.parametrize(("method", "published"), [("", lambda v: np.maximum(v, 1)), ("_lambda", lambda v: v + 1)])
+def test_variants_for_totals_are_those_of_the_paper(method, published):
+    """Eigenvalues of the second moment below 1 are clipped, or 1 is added; other units change nothing."""
+    rng = np.random.default_rng(0)
+    z, (m,), P = PATHS @ rng.random(12), rng.normal(size=(1, 12)), PATHS.T @ PATHS / len(PATHS)
+    vectors, values, _ = np.linalg.svd(P)
+    keep = values > 1e-9
+    H = (vectors[:, keep] / published(values[keep])) @ vectors[:, keep].T
+    log = Log(None, np.full(PATHS.shape, np.nan), PATHS, z)
+    M = np.tile(m, (len(PATHS), 1))
+    found = pseudo_costs(log, M, P, f"doubly_robust{method}")
+    np.testing.assert_allclose(found, M + (PATHS @ H) * (z - PATHS @ m)[:, None], atol=1e-12)
+    units = log._replace(W=10 * PATHS)  # costs are then a tenth
+    np.testing.assert_allclose(pseudo_costs(units, M / 10, 100 * P, f"doubly_robust{method}"), found / 10, atol=1e-12)
 
 
 def test_direct_costs_keep_what_was_seen():
@@ -305,6 +323,79 @@ def test_clipped_propensities_are_said():
     model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust")
     with pytest.warns(UserWarning, match="propensities .* are small and were clipped"):
         model.fit(X[(~np.isnan(seen)).any(axis=1)], seen[(~np.isnan(seen)).any(axis=1)])
+
+
+def self_selected(n=2000, seed=0, totals=False):
+    """Features, what was seen of the costs of two options, decisions, and propensities that depend on the features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    C = np.column_stack([2 * X[:, 0], 0 * X[:, 0]]) + 0.1 * rng.normal(size=(n, 2))
+    first = 1 / (1 + np.exp(X[:, 0]))  # the first option is chosen where it is cheap
+    W = np.eye(2)[(rng.random(n) > first).astype(int)]
+    y = (W * C).sum(axis=1) if totals else np.where(W > 0, C, np.nan)
+    return X, y, W, np.column_stack([first, 1 - first])
+
+
+def test_frequencies_if_what_was_seen_does_not_depend_on_features(recwarn):
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust_pinv")
+    for seed in range(5):
+        X, C, W = choices(seed=seed)
+        seen = np.where(W > 0, C, np.nan)
+        known = clone(model).set_params(propensity=W.mean(axis=0)).fit(X, seen)
+        np.testing.assert_allclose(model.fit(X, seen).propensity_.predict(X), known.propensity_.predict(X))
+    assert not [warning for warning in recwarn if "depended on the features" in str(warning.message)]
+
+
+@pytest.mark.filterwarnings("ignore:The propensities of")
+@pytest.mark.parametrize("method", ["doubly_robust_pinv", "auto"])
+def test_propensities_depend_on_features_if_what_was_seen_does(method):
+    """The pseudo-costs of a constant nuisance are then right on average, those with frequencies are not."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    X, seen, _, P = self_selected()
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=DummyRegressor(), method=method)
+    with pytest.warns(UserWarning, match="What was seen depended on the features"):
+        model.fit(X, seen)
+    assert np.abs(model.propensity_.predict(X) - P).mean() < 0.03
+    if method == "auto":
+        assert model.method_ == "doubly_robust"
+    else:
+        frequencies = clone(model).set_params(propensity=DummyClassifier()).fit(X, seen)
+        bias = [abs(fitted.pseudo_costs_[:, 0].mean() - 2 * X[:, 0].mean()) for fitted in (model, frequencies)]
+        assert bias[0] < 0.15 and bias[1] > 0.5
+
+
+def test_self_selected_items_of_one_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3, 1))  # one feature of each of three items
+    C = X[:, :, 0] + 0.1 * rng.normal(size=(400, 3))
+    W = Simplex().argmin(X[:, :, 0] + rng.normal(size=(400, 3)))
+    member = TwoStageRegressor(LinearRegression(), Simplex(), shared=True)
+    model = PartialFeedbackRegressor(member, nuisance=Ridge(), method="doubly_robust")
+    with pytest.warns(UserWarning, match="What was seen depended on the features"):
+        model.fit(X.reshape(400, 3), np.where(W > 0, C, np.nan))
+    P = model.propensity_.predict(X.reshape(400, 3))
+    assert np.corrcoef(P.ravel(), X.ravel())[0, 1] < -0.8  # cheap items were seen
+
+
+def test_features_that_are_no_numbers_give_frequencies():
+    from sklearn.preprocessing import OneHotEncoder
+
+    _, C, W = choices()
+    X, seen = np.array([["sun"], ["rain"]] * 75, dtype=object), np.where(W > 0, C, np.nan)
+    coded = make_pipeline(OneHotEncoder(), LinearRegression())
+    model = PartialFeedbackRegressor(
+        make_pipeline(OneHotEncoder(), least_squares(Simplex())), nuisance=coded, method="doubly_robust"
+    )
+    np.testing.assert_allclose(model.fit(pd.DataFrame(X, columns=["sky"]), seen).propensity_.mean, W.mean(axis=0))
+
+
+def test_totals_of_self_selected_decisions_are_said():
+    X, total, W, _ = self_selected(totals=True)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust")
+    with pytest.warns(UserWarning, match="Past decisions depended on the features, but their second moment"):
+        model.fit(X, total, decisions=W)
+    np.testing.assert_allclose(model.propensity_.mean, W.T @ W / len(W))
 
 
 # -- what is not identified --------------------------------------------------------------------------------------------
