@@ -209,16 +209,13 @@ def sweep(
 
 @kernel
 def differences(d: int, ptr: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Columns in which the decisions of each sample differ, and their values there: the last fields of ``Blocks``.
-
-    The first pass counts, the second one writes.
-    """
+    """Columns in which the decisions of each sample differ, and their values there: the last fields of ``Blocks``."""
     n = ptr.size - 1
     cptr, vptr, gptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     cols, dense = np.empty(0, np.int32), np.empty(0)
     times, value, varies = np.zeros(d, np.int64), np.zeros(d), np.zeros(d, np.bool_)
     place, touched = np.empty(d, np.int64), np.empty(d, np.int64)
-    for writing in range(2):
+    for writing in range(2):  # the first pass counts
         for i in range(n):
             first, last, many, m = ptr[i], ptr[i + 1], 0, 0
             if last - first > 1:
@@ -564,13 +561,8 @@ def project(rows: np.ndarray, ptr: np.ndarray, used: np.ndarray, weight: np.ndar
     """Euclidean projection of the weights in use of each of the rows onto the unit simplex, in place."""
     for i in rows:
         first, last = ptr[i], ptr[i + 1]
-        active = np.zeros(last - first, np.bool_)
-        count, total = 0, 0.0
-        for r in range(first, last):
-            if used[r]:
-                active[r - first] = True
-                count += 1
-                total += weight[r]
+        active = used[first:last].copy()
+        count, total = active.sum(), weight[first:last][active].sum()
         shift, changed = (total - 1.0) / count, True
         while changed:  # drop what becomes negative; the shift only increases
             changed = False
