@@ -244,14 +244,7 @@ def estimated_cost(
     values = [value[found] for value in values]
     weight = take_rows(log.weight, found)
     labels = None if groups is None else np.asarray(groups)[found]
-    overlap = [(np.nan, 0.0)] if P is None else [_overlap(log, V, P, groups) for V in policies]
-    effective, heaviest = min(some for some, _ in overlap), max(share for _, share in overlap)
-    if heaviest > HEAVY:
-        warn_once(
-            f"Few past decisions were like these: one {'sample' if groups is None else 'group'} has "
-            f"{heaviest:.0%} of the weight, and all tell as much as {effective:.0f} samples with the same decisions "
-            "would. The standard error is not reliable, and the interval may be too short."
-        )
+    effective = np.nan if P is None else _effective_samples(log, policies, P, groups)
     terms = group_terms(np.column_stack(values), weight, labels)
     bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(seed))
     # Without another policy: NaN.
@@ -275,6 +268,19 @@ def estimated_cost(
         training_share=np.nan if model is None else training_share(model, X, np.asarray(y, float).reshape(n, -1)),
         effective_samples=effective,
     )
+
+
+def _effective_samples(log: Log, policies: list[np.ndarray], P: np.ndarray, groups: ArrayLike | None) -> float:
+    """How many samples with the same decisions would tell as much; a warning if one of them has most of the weight."""
+    overlap = [_overlap(log, V, P, groups) for V in policies]
+    effective, heaviest = min(some for some, _ in overlap), max(share for _, share in overlap)
+    if heaviest > HEAVY:
+        warn_once(
+            f"Few past decisions were like these: one {'sample' if groups is None else 'group'} has "
+            f"{heaviest:.0%} of the weight, and all tell as much as {effective:.0f} samples with the same decisions "
+            "would. The standard error is not reliable, and the interval may be too short."
+        )
+    return effective
 
 
 def _target(

@@ -121,10 +121,8 @@ class NewtonSolver(Solver):
                 status, message = Status.PAUSED, ""
                 break
             if not last and decrement <= STAGE * smoothing:
-                # A larger decrease after a short stage than after a long one, but not below the last value that is
-                # needed: smaller values only increase rounding errors.
-                factor = 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
-                mu, stage = mu * max(factor, 0.9 * LAST * self.tol * size / smoothing), 0
+                # Not below the last value that is needed: smaller values only increase rounding errors.
+                mu, stage = mu * max(decrease_after(stage), 0.9 * LAST * self.tol * size / smoothing), 0
                 continue
             if n_iter >= limit:
                 break
@@ -144,6 +142,11 @@ class NewtonSolver(Solver):
         result = self.finish(objective, run, candidates, n_iter, status, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result
+
+
+def decrease_after(stage: int) -> float:
+    """Factor of mu: a larger decrease after a stage of few steps than after a long one."""
+    return 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
 
 
 class _Smoothed(NamedTuple):

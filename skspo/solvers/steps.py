@@ -2,7 +2,8 @@
 
 A start is the fit to an easier problem.  It is a model and nothing else: no bound is taken from it.
 
-Sample.  Solvers whose passes over many rows are slow start from the fit to a sample of the rows.
+Sample.  Solvers whose passes over many rows are slow start from the fit to a sample of the rows, a large sample from
+the fit to a smaller one, and so on.  The last level dominates the time.
 
 Relaxation.  S is a region of integers, R its relaxation, without integrality.  With the decisions w_i that are optimal
 in S, and so are feasible in R,

@@ -15,8 +15,6 @@ linear function to the objective, the cut of its decision, and only the others n
 Cuts are below the loss whether or not a row was really decided, so the bound is valid in any case.  It is the optimum
 if no decision has changed.  The error of a sample's fit goes down with the size of the sample, and so does the share of
 undecided rows.  Only they are loaded if rows are in chunks or on a cluster.  A large sample is fitted in the same way.
-
-The bundle method closes its gap with the rows whose decisions differ between its last points.
 """
 
 from __future__ import annotations

@@ -9,9 +9,6 @@ The next point minimizes the model, that is, the sum over groups of the highest 
 approximated, plus |Theta - center|^2 / (2 step).  The multipliers of the cuts sum to one in each group and say how to
 average the v_i, so the averaged (b, A) are the moments of decisions in conv(S), and those prove a lower bound.
 
-The start.  If there are many samples, the driver starts from the fit to one in eight of them, which starts from one in
-eight of those, and so on.  Each level needs two dozen passes, so the total time is dominated by the last level.
-
 Phases.  ``descend``: the model predicts a decrease; the oracle is called at its minimum.  ``prove``: the model predicts
 no decrease near the center; the program is solved again, accurately, and then for longer and longer steps, until the
 bound holds far away or rounding errors stop it.  ``polish``: a shorter step, for which the program is better
