@@ -337,7 +337,7 @@ def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool
                 f"objective_ is {objective}, {name} attains {known}"
             )
     # Exact zeros are the last step; after a gap that was closed in time there may be no time for it.
-    in_time = problem.params["time_limit"] is None
+    in_time = problem.params.get("time_limit") is None
     if exact.alpha * exact.l1_ratio and not exact.prior_is_least_squares and not warned and in_time:
         judge_zeros(exact, model, trivial)
 
