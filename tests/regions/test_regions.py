@@ -501,7 +501,7 @@ def test_equalities_are_all_that_decisions_have_in_common(case):
 
 @those_with("repair")
 def test_repair_moves_little_and_ends_inside(case):
-    W = sampled(case, 30)
+    W = sampled(case, 5)
     rng = np.random.default_rng(6)
     for noise in (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-3):
         moved = W + noise * rng.normal(size=W.shape)
