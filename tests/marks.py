@@ -1,7 +1,11 @@
 """Marks for tests of all parts."""
 
+import os
+
 import pytest
 import sklearn
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE", "ci") != "ci"  # more of the generated problems, see CONTRIBUTING.md
 
 routes_score_of_pipelines = pytest.mark.skipif(
     sklearn.__version__.startswith("1.6."),

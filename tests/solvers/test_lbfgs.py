@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import noisy_data, spo_plus_objective
 from sklearn.exceptions import ConvergenceWarning
-from solver_problems import PENALTIES, SMOOTH, gaps, small_data, user_objective
+from solver_problems import PENALTIES, SMOOTH, exact_fit, gaps, small_data, user_objective
 
 import skspo.solvers.lbfgs
 from skspo import Ellipsoid, EntropySimplex, LogBarrierSimplex, LqBall, SPOPlusRegressor
@@ -20,7 +20,7 @@ from skspo.solvers import LBFGSSolver
 @pytest.mark.parametrize("region", SMOOTH, ids=str)
 def test_lbfgs_agrees_with_conic(region, penalty):
     X, C = small_data(4)
-    conic = SPOPlusRegressor(region, solver="conic", **penalty).fit(X, C)
+    conic = exact_fit(region, penalty)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", **penalty).fit(X, C)
