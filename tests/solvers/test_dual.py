@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from marks import pairs
 from numpy.testing import assert_allclose, assert_array_equal
 from solver_problems import PENALTIES, POLYTOPES, SMOOTH, exact_fit, simplex_lp, small_data, vertices_truth
 
@@ -65,8 +66,7 @@ def test_agrees_with_brute_force(region, vertices, penalty):
     assert model.lower_bound_ <= truth * (1 + 1e-7) + 1e-9
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize("region", SMOOTH, ids=str)
+@pytest.mark.parametrize(("region", "penalty"), pairs(SMOOTH, PENALTIES, 3), ids=str)
 def test_regions_that_are_no_polytopes(region, penalty):
     """Every oracle call finds a new decision."""
     X, C = small_data(4)

@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from marks import pairs
 from numpy.testing import assert_allclose
 from problems import noisy_data, spo_plus_objective
 from sklearn.exceptions import ConvergenceWarning
@@ -16,8 +17,7 @@ from skspo.solvers import LBFGSSolver
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize("region", SMOOTH, ids=str)
+@pytest.mark.parametrize(("region", "penalty"), pairs(SMOOTH, PENALTIES, 3), ids=str)
 def test_lbfgs_agrees_with_conic(region, penalty):
     X, C = small_data(4)
     conic = exact_fit(region, penalty)

@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+from marks import pairs
 from problems import items_data
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
@@ -65,7 +66,6 @@ POLYTOPES = [
     (Polyhedron([[1, 1, 1, 1]], [1.0]), np.vstack([np.zeros(4), np.eye(4)])),
     (Knapsack(WEIGHTS, 8), packings(WEIGHTS, 8)),
 ]
-NAMES = [type(region).__name__ + region.sense for region, _ in POLYTOPES]
 
 
 def tied_optimum(
@@ -122,9 +122,9 @@ def best_vertices(C, vertices, sense):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize(("region", "vertices"), POLYTOPES, ids=NAMES)
-def test_objective_is_that_of_tied_coefficients(region, vertices, penalty):
+@pytest.mark.parametrize(("k", "penalty"), pairs(range(len(POLYTOPES)), PENALTIES, 2), ids=str)
+def test_objective_is_that_of_tied_coefficients(k, penalty):
+    region, vertices = POLYTOPES[k]
     X, C = items_data(vertices.shape[1])
     truth = tied_optimum(
         X,
