@@ -30,15 +30,15 @@ def test_sgd_comes_close_and_its_bound_holds(penalty):
 
 @pytest.mark.slow
 def test_sgd_with_an_oracle_only():
-    X, C = make_shortest_path(200, degree=4, noise=0.5, random_state=0)
-    grid = ShortestPath.grid(5, 5)
+    X, C = make_shortest_path(60, grid=(3, 3), degree=4, noise=0.5, random_state=0)
+    grid = ShortestPath.grid(3, 3)
     with pytest.warns(ConvergenceWarning):
-        oracle = SPOPlusRegressor(OracleRegion(grid.argmin, 40), solver="sgd", random_state=0).fit(X, C)
+        oracle = SPOPlusRegressor(OracleRegion(grid.argmin, 12), solver="sgd", random_state=0).fit(X, C)
     exact = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
     assert exact.duality_gap_ <= 1e-6
     assert exact.objective_ <= oracle.objective_ <= 1.05 * exact.objective_
     for solver in ("auto", "dual", "bundle"):  # "dual" with a pool of decisions
-        model = SPOPlusRegressor(OracleRegion(grid.argmin, 40), solver=solver).fit(X, C)
+        model = SPOPlusRegressor(OracleRegion(grid.argmin, 12), solver=solver).fit(X, C)
         assert model.duality_gap_ <= 1e-6
         assert model.objective_ == pytest.approx(exact.objective_, rel=2e-6)
     # Averages of oracle decisions prove a bound also without any knowledge of the set.

@@ -358,8 +358,9 @@ def test_milp_is_the_best_of_all_directions():
     model = SPORegressor(Simplex(), shared=True, solver="milp", fit_intercept=False).fit(X, C)
     angles = np.linspace(0, 2 * np.pi, 7201)
     beta = np.column_stack([np.cos(angles), np.sin(angles)])
-    losses = [spo_loss(C, X.reshape(12, 3, 2) @ b, Simplex()) for b in beta]
-    assert model.objective_ == pytest.approx(min(losses), abs=1e-9)
+    C_hat = np.einsum("ijq,bq->bij", X.reshape(12, 3, 2), beta).reshape(-1, 3)
+    losses = spo_loss(np.tile(C, (len(beta), 1)), C_hat, Simplex(), per_sample=True).reshape(-1, 12).mean(axis=1)
+    assert model.objective_ == pytest.approx(losses.min(), abs=1e-9)
     assert model.objective_ == pytest.approx(spo_loss(C, model.predict(X), Simplex()), abs=1e-9)
 
 
