@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from marks import pairs
-from problems import items_data
+from problems import items_data, spo_plus_objective
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
@@ -37,8 +37,6 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo._training.in_memory import InMemoryObjective
-from skspo.losses import SPOPlusLoss
 
 PENALTIES = [
     {},
@@ -294,7 +292,7 @@ def test_only_hidden_features():
 
 def test_a_hidden_intercept_is_exactly_zero_for_solvers():
     X, C = items_data(4)
-    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, shared=True)
+    objective = spo_plus_objective(X, C, shared=True)
     assert (objective.design.Z[:, :, -1] == 0).all()
     basis = objective.design.hidden_basis(objective.free)[1]
     assert basis.shape == (4, 2)  # the intercept and the feature of the sample
