@@ -1,7 +1,5 @@
 """Steps of a fit beside the solvers: starts, and what the history and ``verbose`` say about them."""
 
-import time
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -112,16 +110,20 @@ def test_regions_that_vary_by_sample():
     assert model.duality_gap_ <= 1e-6
 
 
+NOW = [0.0]  # seconds
+
+
 class SlowProgram(sk.MixedInteger):
     """An oracle that takes its time."""
 
     def _argmin(self, C, data):
-        time.sleep(0.6)
+        NOW[0] += 0.6
         return super()._argmin(C, data)
 
 
-def test_a_short_time_limit_ends_with_the_start():
+def test_a_short_time_limit_ends_with_the_start(monkeypatch):
     """There is time for the start, and not for the values of the models that it is compared with."""
+    monkeypatch.setattr("skspo._utils.limits.perf_counter", lambda: NOW[0])
     plain, _, _, X, V = program(8, 30, 0)
     region = SlowProgram(**plain.get_params(deep=False))
     with pytest.warns(ConvergenceWarning, match="time_limit"):
