@@ -1,6 +1,6 @@
 """Every region once, with an independent description of the same set.
 
-To have a region tested by all of ``test_regions.py``, add one line to ``REGIONS``.
+To have a region tested by all of ``test_regions.py`` and ``test_what_regions_offer.py``, add one line to ``REGIONS``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Training problems for the tests of solvers: regions, penalties, and their optima by other programs."""
 
 import itertools
+import warnings
 
 import cvxpy as cp
 import highspy
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
 from skspo import (
@@ -20,6 +22,7 @@ from skspo import (
     Polyhedron,
     ShortestPath,
     Simplex,
+    SPOPlusRegressor,
     TopK,
     spo_plus_loss,
 )
@@ -150,3 +153,15 @@ SMOOTH = [
     LqBall(1.5),
     LqBall(2.0, 3.0, sense="max"),
 ]
+EXACT = {}  # fits of exact_fit, which tests of several solvers compare with
+
+
+def exact_fit(region, penalty):
+    """A smooth region on ``small_data(4)`` by the conic solver, once for all tests."""
+    key = str(region), str(penalty)
+    if key not in EXACT:
+        model = SPOPlusRegressor(region, solver="conic", tol=1e-8, **penalty)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            EXACT[key] = model.fit(*small_data(4))
+    return EXACT[key]

@@ -58,15 +58,11 @@ BINARY = Y > 0
         CostSensitiveClassifier("balanced", SPO_PLUS),
         CostSensitiveClassifier(None, LogisticRegression()),
         CostSensitiveClassifier(None, DecisionTreeRegressor(random_state=0)),
+        # The default with fewer penalties and folds; test_default_has_stratified_folds says what it is.
+        CostSensitiveClassifier(None, SPOPlusRegressorCV(prior="zero", n_alphas=2, cv=2)),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([CostSensitiveClassifier()])
-def test_scikit_learn_checks_of_the_default(estimator, check):
     check(estimator)
 
 

@@ -8,9 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data
 
-from skspo import ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressorCV
+from skspo import NotCertifiedWarning, ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressorCV
 from skspo._training.run import Run
-from skspo._utils.errors import NotCertifiedWarning
 from skspo._utils.limits import Deadline
 from skspo.datasets import make_shortest_path
 from skspo.estimators import _folds, _path

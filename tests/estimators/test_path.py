@@ -51,8 +51,7 @@ def path_data():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", ["least_squares", "zero"])
-@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+@pytest.mark.parametrize(("prior", "l1_ratio"), [("least_squares", 0.0), ("zero", 0.5)])
 def test_path_agrees_with_single_fits(portfolio, prior, l1_ratio):
     """Standardized penalties: SPOPlusRegressor on standardized data.  Plain ones: on the data as they are."""
     X, C = portfolio
@@ -177,8 +176,7 @@ def test_cv_results_are_those_of_grid_search(portfolio):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", ["least_squares", "zero"])
-@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+@pytest.mark.parametrize(("prior", "l1_ratio"), [("least_squares", 0.5), ("zero", 0.0)])
 def test_units_change_no_decision(path_data, prior, l1_ratio):
     X, C, X_test, _ = path_data
     grid = ShortestPath.grid(3, 3)
@@ -328,9 +326,8 @@ def test_regions_with_only_an_oracle(portfolio):
 
 
 ESTIMATORS = [
-    SPOPlusRegressorCV(n_alphas=3, cv=2),
+    SPOPlusRegressorCV(n_alphas=2, cv=2),
     SPOPlusRegressorCV(Box(-1, 1), n_alphas=2, cv=2, prior="zero", l1_ratio=0.5),
-    SPOPlusRegressorCV(Simplex(), n_alphas=3),
     SPOPlusRegressorCV(Ellipsoid(), alphas=[np.inf, 0.1], cv=2),
 ]
 

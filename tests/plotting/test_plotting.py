@@ -1,8 +1,5 @@
 """Displays show the numbers of the metrics, on the given Axes."""
 
-import subprocess
-import sys
-
 import matplotlib
 
 matplotlib.use("Agg")
@@ -304,19 +301,6 @@ def test_at_most_ten_coefficients_are_labeled(d, p):
         assert legend is None and len(bars) == 1
         assert bars[0].get_ylabel() == ("number of the feature" if p > 1 else "number of the cost")
     assert min(sizes_on_page(display.figure_)) >= 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "display", ["RegretDisplay.from_estimators({'a': 1}, 1, 1)", "ConvergenceDisplay(histories={}).plot()"]
-)
-def test_error_names_the_extra(display):
-    code = (
-        "import sys; sys.modules['matplotlib'] = None; from skspo.plotting import *\n"
-        f"try: {display}\nexcept ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install skspo[plot]" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ TESTS = {path.name: path for path in (ROOT / "tests").rglob("test_*.py")}  # nam
 NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
 TEXTS = [*(ROOT / name for name in NAMES), *PAGES]
 OPTIONAL = {"skspo.torch.SPOPlusLoss", "skspo.pyepo.RegionModel"}  # modules that need more than the tests have
+FIRST_PAGES = (ROOT / "README.md", DOCS / "index.md")
 FENCE = re.compile(r"^( *)(```+|:::+)([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 
 
@@ -77,7 +78,7 @@ def run_blocks(path):
     return ran
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+@pytest.mark.parametrize("path", [path for path in TEXTS if path not in FIRST_PAGES], ids=name_of)
 def test_code_blocks_run(path, monkeypatch):
     monkeypatch.chdir(ROOT)  # paths on pages are those of the source tree
     monkeypatch.setattr(sys, "path", sys.path[:])
@@ -104,28 +105,16 @@ def test_only_known_languages():
             assert known, f"{name_of(path)}:{line} has a block of {language!r}"
 
 
-@pytest.mark.slow
-def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
-    """It runs unchanged, and prints the output shown in the README, except for the last digits of the gap."""
-    blocks = fenced((ROOT / "README.md").read_text())
-    first = next(k for k, (language, _, _) in enumerate(blocks) if language == "python")
-    (tmp_path / "first.py").write_text(blocks[first][1])
-    done = subprocess.run(
-        [sys.executable, "first.py"], cwd=tmp_path, check=True, timeout=300, capture_output=True, text=True
-    )
+@pytest.mark.parametrize("path", FIRST_PAGES, ids=name_of)
+def test_first_block(path, capsys):
+    """The only one of the page runs unchanged, and prints the output shown below it."""
+    blocks = fenced(path.read_text())
+    (first,) = (k for k, (language, _, _) in enumerate(blocks) if language == "python")
+    assert path.name == "README.md" or sum(bool(line.strip()) for line in blocks[first][1].splitlines()) <= 10
+    exec(compile(blocks[first][1], path.name, "exec"), {})
     assert blocks[first + 1][0] == "text"
-    said, promised = (re.sub("gap .*", "gap", text) for text in (done.stdout, blocks[first + 1][1]))
-    assert Tolerant().check_output(promised, said, 0), said
-
-
-def test_first_block_of_the_index(capsys):
-    """It prints the output shown below it."""
-    blocks = fenced((DOCS / "index.md").read_text())
-    first = next(k for k, (language, _, _) in enumerate(blocks) if language == "python")
-    assert sum(bool(line.strip()) for line in blocks[first][1].splitlines()) <= 10
-    exec(compile(blocks[first][1], "index.md", "exec"), {})
-    assert blocks[first + 1][0] == "text"
-    assert Tolerant().check_output(blocks[first + 1][1], capsys.readouterr().out, 0)
+    said = capsys.readouterr().out
+    assert Tolerant().check_output(blocks[first + 1][1], said, 0), said
 
 
 @pytest.mark.parametrize("name", ["with_torch", "with_pyepo", "with_regions_in_pyepo"])

@@ -12,7 +12,8 @@ import pytest
 
 import skspo
 
-HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "pandas", "torch", "pyomo", "linopy")
+HEAVY = ["cvxpy", "clarabel", "numba", "matplotlib", "dask", "distributed", "networkx", "pandas"]
+HEAVY += ["torch", "pyomo", "linopy"]
 
 
 def test_import_is_light():
@@ -30,29 +31,38 @@ def test_import_is_light():
     assert done.stdout.split() == []
 
 
-@pytest.mark.slow
-def test_no_module_imports_pandas():
-    """The test above cannot check this, because scikit-learn imports pandas first; here pandas is hidden."""
-    code = "import sys; sys.modules['pandas'] = None; import skspo"
+WITHOUT_EXTRAS = """
+import sys
+# Not by sys.modules["torch"] = None, which SciPy takes for a PyTorch without tensors.
+class Absent:
+    def find_spec(name, path=None, target=None):
+        if name == "torch": raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent)
+# scikit-learn imports pandas by itself, so that this is the way to see that skspo does not.
+sys.modules |= dict.fromkeys(["pandas", "matplotlib", "dask"])
+import skspo, skspo.plotting
+class Lazy: ndim = 2; shape = (3, 2)
+Lazy.__module__ = "dask.array.core"
+for use in (
+    lambda: __import__("skspo.torch"),
+    lambda: skspo.SPOPlusRegressor().fit(Lazy(), Lazy()),
+    lambda: skspo.plotting.RegretDisplay.from_estimators({"a": 1}, 1, 1),
+    lambda: skspo.plotting.ConvergenceDisplay(histories={}).plot(),
+):
+    try:
+        use()
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_errors_name_the_extra():
+    """In an interpreter that finds none of the packages that are not required."""
     root = Path(skspo.__file__).parents[1]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
-def test_error_names_the_extra():
-    # Not by sys.modules["torch"] = None, which SciPy takes for a PyTorch without tensors.
-    code = (
-        "import sys\n"
-        "class Absent:\n"
-        "    def find_spec(name, path=None, target=None):\n"
-        "        if name == 'torch': raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Absent)\n"
-        "import skspo.torch"
-    )
-    root = Path(skspo.__file__).parents[1]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
-    assert "pip install skspo[torch]" in done.stderr
+    assert re.findall(r"pip install skspo\[(\w+)\]", done.stdout) == ["torch", "dask", "plot", "plot"]
+    assert "Dask collections need dask: pip install skspo[dask]" in done.stdout
 
 
 def test_assertions_of_tests_hold_with_python_O():

@@ -82,8 +82,8 @@ def test_matrices_by_sample():
 
 
 def test_training():
-    holdings, noise = rows(30)
-    X = np.random.default_rng(3).normal(size=(30, 2))
+    holdings, noise = rows(12)
+    X = np.random.default_rng(3).normal(size=(12, 2))
     C = X @ np.random.default_rng(4).normal(size=(2, 6)) + 0.1 * noise
     region, params = sk.CvxpyRegion(portfolio(parameter()), 6), {"yesterday": holdings}
     model = sk.SPOPlusRegressor(region, alpha=0.1, tol=1e-3).fit(X, C, region_params=params)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skspo import Markowitz, SPOPlusRegressor
-from skspo._utils.errors import SolverError
+from skspo import Markowitz, SolverError, SPOPlusRegressor
 from skspo._utils.limits import Deadline, TimeIsUp
 from skspo.regions._oracles import clarabel, markowitz
 

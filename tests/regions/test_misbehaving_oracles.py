@@ -590,5 +590,5 @@ def test_equal_costs_are_no_fault():
     costs = 0.1 + 1e-17 * rng.normal(size=(30, 4)) + rng.normal(size=(30, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # rounding errors have no optimum
-        model = SPOPlusRegressor(OracleRegion(cheapest, 4)).fit(rng.normal(size=(30, 2)), costs)
+        model = SPOPlusRegressor(OracleRegion(cheapest, 4), max_iter=50).fit(rng.normal(size=(30, 2)), costs)
     assert model.region_._fault is None

@@ -1,8 +1,7 @@
-"""What every region promises, tested on every region of ``regions_list.py`` against a model that is not our code."""
+"""Decisions of every region of ``regions_list.py`` against a model that is not our code, and regions as objects."""
 
 from __future__ import annotations
 
-import functools
 import pickle
 
 import cvxpy as cp
@@ -14,171 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
-from regions_list import CENTER, COVARIANCE, REGIONS, Q, cheapest, cut_ball, dearest
+from regions_list import CENTER, COVARIANCE, Q, cheapest, cut_ball, dearest
 from scipy.optimize import Bounds, LinearConstraint, linprog
 from sklearn.base import clone
 
 import skspo as sk
 from skspo.calibration import CertifiedFloat, diameter, region_geometry, relative_width
-from skspo.calibration.geometry import bounding_box, directions_of
-from skspo.regions.capabilities import CAPABILITIES, equalities_of, has
-from skspo.solvers.conic import is_linear
+from skspo.calibration.geometry import bounding_box
+from skspo.regions.capabilities import equalities_of
 
 try:
     import cloudpickle
 except ImportError:  # joblib before 1.6 has its own copy
     from joblib.externals import cloudpickle
 
-# Tolerance and step fraction of Clarabel, in turn: close to the limits of arithmetic some programs stall.
-TIGHT = ((1e-11, 0.99), (1e-10, 0.9), (1e-9, 0.9), (1e-8, 0.9))
-TIGHT_LP = {
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-    "mip_feasibility_tolerance": 1e-10,
-    "mip_rel_gap": 0.0,
-    "mip_abs_gap": 1e-10,
-}
-CASES = {case.id: case for case in REGIONS}
-every = pytest.mark.parametrize("case", REGIONS, ids=lambda case: case.id)
-
-
-def those_with(capability):
-    cases = [case for case in REGIONS if hasattr(case.region, capability)]
-    assert cases, f"no region has {capability}"
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
-
-
-def knows(function, region):
-    """Whether diameter or relative_width is known for a region."""
-    unknown = function.dispatch(type(region)) is function.dispatch(object)
-    inner = getattr(region, "region", region)
-    return not unknown and not (function is relative_width and not getattr(inner, "_is_polyhedron", True))
-
-
-def those_that_know(function):
-    return pytest.mark.parametrize(
-        "case", [case for case in REGIONS if knows(function, case.region)], ids=lambda case: case.id
-    )
-
-
-# -- costs and truths --------------------------------------------------------------------------------------------------
-
-
-def costs(d, seed=0):
-    """Rows of both signs and all scales, with ties, zeros, and constant rows."""
-    rng = np.random.default_rng(seed)
-    normal = rng.normal(size=(6, d)) * np.array([1, 1, 1e-6, 1e-6, 1e6, 1e6])[:, None]
-    one_sided = rng.uniform(0.5, 2.0, size=(2, d)) * np.array([[1], [-1]])
-    ties = rng.integers(-2, 3, size=(5, d)) * np.array([1, 1, 1, 1e-6, 1e6])[:, None]
-    some_zeros = rng.normal(size=(2, d)) * (rng.random((2, d)) < 0.5)
-    one_entry = np.eye(d)[[0, d - 1]] * np.array([[3.0], [-3.0]])
-    constant = np.array([0.0, 1.0, -1.0, 1e6, -1e-6])[:, None] * np.ones(d)
-    return np.concatenate([normal, one_sided, ties, some_zeros, one_entry, constant])
-
-
-def sampled(case, n=400, seed=3):
-    """Many decisions, for costs in random directions and along the axes."""
-    rng = np.random.default_rng(seed)
-    C = np.concatenate([rng.normal(size=(n, case.d)), np.eye(case.d), -np.eye(case.d)])
-    return case.region.solve_min(np.concatenate([C, -C]))
-
-
-def few(case):
-    """Number of samples that a solver call for each row can afford."""
-    solved = ("path-cyclic", "knapsack-real", "knapsack-fractional-two", "image-max")
-    kinds = (sk.CvxpyRegion, sk.Markowitz, sk.MixedInteger, sk.Polyhedron)
-    return 15 if isinstance(case.region, kinds) or case.id in solved else 200
-
-
-def solve(problem, linear):
-    """Optimal value, to at least 1e-8."""
-    if linear:
-        problem.solve(cp.HIGHS, **TIGHT_LP)
-        assert problem.status == "optimal"
-        return problem.value
-    for tolerance, step in TIGHT:
-        names = [f"{kind}tol_{name}" for kind in ("", "reduced_") for name in ("gap_abs", "gap_rel", "feas")]
-        try:
-            problem.solve(cp.CLARABEL, max_step_fraction=step, **dict.fromkeys(names, tolerance))
-        except cp.SolverError:
-            continue
-        assert problem.status == "optimal"
-        return problem.value
-    raise AssertionError("Clarabel could not solve the model")
-
-
-class Truth:
-    """The set of a case, by its model alone."""
-
-    def __init__(self, case):
-        self.d = case.d
-        self.integers = list(case.integers)
-        self.points = case.model if isinstance(case.model, np.ndarray) else None
-        if self.points is None:
-            self.w = cp.Variable(case.d, integer=(self.integers,)) if self.integers else cp.Variable(case.d)
-            self.constraints = case.model(self.w)
-            self.cost = cp.Parameter(case.d)
-            self.problem = cp.Problem(cp.Minimize(self.cost @ self.w), self.constraints)
-            self.linear = bool(self.integers) or is_linear(self.problem)
-
-    def best(self, C):
-        """Optimal value of each row, solved for costs of size one and scaled back."""
-        if self.points is not None:
-            return (C @ self.points.T).min(axis=1)
-        values = []
-        for c in C:
-            scale = np.abs(c).max() or 1.0
-            self.cost.value = c / scale
-            values.append(scale * solve(self.problem, self.linear))
-        return np.array(values)
-
-    def worst(self, c, c_true):
-        """Largest c_true.w among the decisions that are optimal for c, and how far from the truth it may be."""
-        if self.points is not None:
-            value = self.points @ c
-            return (self.points @ c_true)[value <= value.min() + 1e-9].max(), 1e-12
-        # It is minus the derivative of the optimal value in the direction of -c_true (Danskin).  On a flat set the
-        # value is linear near c, on a curved one the quotient is too large by a multiple of the step.
-        step, error = (1e-3, 1e-9) if self.linear else (2e-5, 1e-3)
-        here, there, best_of_all = self.best(np.array([c, c - step * c_true, -c_true]))
-        return (-best_of_all, 1e-7) if not c.any() else ((here - there) / step, error)
-
-    def outside(self, W):
-        """How far each row is from the convex hull."""
-        if self.points is None:
-            return self.violation(W)
-        m, d = self.points.shape
-        ones = np.ones((d, 1))
-        A_ub = np.vstack([np.hstack([self.points.T, -ones]), np.hstack([-self.points.T, -ones])])
-        total = {"A_eq": np.append(np.ones(m), 0.0)[None], "b_eq": [1.0]}
-        cost = np.append(np.zeros(m), 1.0)
-        return np.array([linprog(cost, A_ub, np.append(w, -w), **total).fun for w in W])
-
-    def violation(self, W):
-        """Largest violation of any constraint by each row."""
-        if self.points is not None:
-            return np.abs(W[:, None, :] - self.points).max(axis=2).min(axis=1)
-        worst = []
-        for w in W:
-            self.w.save_value(w)
-            broken = np.abs(w[self.integers] - np.round(w[self.integers])).max(initial=0.0)
-            worst.append(max(broken, *(np.max(c.violation()) for c in self.constraints)))
-        return np.array(worst)
-
-
-@functools.cache
-def truth(case_id):
-    return Truth(CASES[case_id])
-
-
-def size(case):
-    """Largest entry of any decision, or one: what an error of a decision is relative to."""
-    return max(1.0, np.abs(sampled(case, 5)).max())
-
-
-def row_dot(A, B):
-    return np.einsum("ij,ij->i", A, B)
-
+from region_truth import CASES, costs, every, knows, row_dot, size, truth
 
 # -- argmin ------------------------------------------------------------------------------------------------------------
 
@@ -455,168 +304,6 @@ def test_certified_float():
     assert again == 2.5 and again.kind == "upper bound"
     with pytest.raises(ValueError, match="kind must be"):
         CertifiedFloat(1.0, "approximate")
-
-
-# -- capabilities ------------------------------------------------------------------------------------------------------
-
-
-@those_with("support_epigraph")
-def test_support_epigraph_minimized_is_the_support_function(case):
-    rng = np.random.default_rng(5)
-    V = np.concatenate([rng.normal(size=(3, case.d)), rng.integers(-1, 2, size=(2, case.d)), np.zeros((1, case.d))])
-    expression = cp.Variable(V.shape)  # a variable, as in training: the constraints must be convex in it
-    t, constraints = case.region.support_epigraph(expression)
-    assert t.shape == (len(V),)
-    solve(cp.Problem(cp.Minimize(cp.sum(t)), [*constraints, expression == V]), linear=False)
-    support = row_dot(V, case.region.solve_min(-V))
-    assert_allclose(t.value, support, rtol=1e-6, atol=1e-6 * size(case))
-
-
-@those_with("standard_form")
-def test_standard_form_has_the_same_optimum(case):
-    form = case.region.standard_form(case.d)
-    bounds = np.column_stack([form.lower, form.upper])
-    C = costs(case.d)
-    C = C[np.abs(C).max(axis=1) > 1e-3]  # the tolerances of linprog are absolute
-    C /= np.abs(C).max(axis=1, keepdims=True)
-    for c, w in zip(C, case.region.solve_min(C), strict=True):
-        cost = np.r_[c, np.zeros(form.A.shape[1] - case.d)] if form.project is None else form.project.T @ c
-        res = linprog(cost, A_eq=form.A, b_eq=form.b, bounds=bounds, options={"dual_feasibility_tolerance": 1e-10})
-        assert res.status == 0
-        assert_allclose(res.fun, c @ w, rtol=1e-8, atol=1e-8 * size(case))
-
-
-@those_with("equalities")
-def test_equalities_are_all_that_decisions_have_in_common(case):
-    E = case.region.equalities(case.d)
-    assert E.shape[1] == case.d
-    assert_allclose(E @ E.T, np.eye(len(E)), atol=1e-10)
-    W = sampled(case, few(case))
-    differences = W - W[0]
-    assert np.abs(differences @ E.T).max(initial=0.0) <= 1e-8 * size(case)
-    # ... and the decisions differ in every other direction.
-    singular = np.linalg.svd(differences, compute_uv=False)
-    assert (singular > 1e-6).sum() == case.d - len(E)
-
-
-@those_with("repair")
-def test_repair_moves_little_and_ends_inside(case):
-    W = sampled(case, 30)
-    rng = np.random.default_rng(6)
-    for noise in (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-3):
-        moved = W + noise * rng.normal(size=W.shape)
-        before = moved.copy()
-        repaired = case.region.repair(moved)
-        assert_array_equal(moved, before)
-        assert truth(case.id).outside(repaired).max() <= 1e-8
-        assert np.abs(repaired - moved).max() <= 1e-7 * size(case) + 100 * noise
-
-
-@those_with("repair")
-def test_repair_of_something_far_away_ends_inside(case):
-    W = np.random.default_rng(7).normal(size=(10, case.d)) * 10
-    assert truth(case.id).outside(case.region.repair(W)).max() <= 1e-8 * size(case)
-
-
-@those_with("worst_argmin")
-def test_worst_argmin_is_optimal_and_the_worst(case):
-    rng = np.random.default_rng(8)
-    C = np.concatenate([rng.integers(-1, 2, size=(5, case.d)), np.zeros((1, case.d)), np.ones((1, case.d)),
-                        rng.normal(size=(2, case.d))]).astype(float)  # fmt: skip
-    C_true = rng.normal(size=C.shape)
-    W, best = case.region.worst_argmin(C, C_true), case.region.solve_min(C)
-    unit = size(case)
-    assert truth(case.id).violation(W).max() <= 1e-8
-    assert_allclose(row_dot(C, W), row_dot(C, best), rtol=0, atol=1e-7 * unit)
-    value = row_dot(C_true, W)
-    assert (value >= row_dot(C_true, best) - 1e-7 * unit).all()
-    for c, c_true, found in zip(C, C_true, value, strict=True):
-        worst, error = truth(case.id).worst(c, c_true)
-        assert abs(found - worst) <= error * unit
-
-
-@pytest.mark.slow
-@those_that_know(diameter)
-def test_diameter_is_at_least_any_distance(case):
-    W, d = sampled(case, few(case)), case.d
-    known = diameter(case.region, d)
-    assert known.kind in ("exact", "upper bound")
-    # The first half are decisions for C, the second for -C; go on towards the furthest pairs.
-    low, high = np.split(W, 2)
-    for _ in range(6):
-        direction = np.round(high - low, 5)  # without the errors of the decisions
-        low, high = case.region.solve_min(direction), case.region.solve_min(-direction)
-    W = np.concatenate([W, low, high])
-    longest = np.sqrt(max(np.square(W - w).sum(axis=1).max() for w in W))
-    assert longest <= known * (1 + 1e-9)
-    if known.kind == "exact":
-        assert longest >= 0.97 * known
-
-
-def smallest_extent(case, U):
-    """Search over unit vectors in the span of U: random ones, axes, principal axes, then around the best one."""
-    W, rng = sampled(case, few(case)), np.random.default_rng(9)
-    principal = np.linalg.svd(W - W.mean(axis=0))[2]
-    V = np.concatenate([rng.normal(size=(few(case), case.d)), np.eye(case.d), np.ones((1, case.d)), principal])
-    best, least = None, np.inf
-    for step in 0.5 ** np.arange(12):
-        V = V @ U @ U.T
-        V = V[np.linalg.norm(V, axis=1) > 1e-9]
-        V /= np.linalg.norm(V, axis=1, keepdims=True)
-        extent = row_dot(V, case.region.solve_min(-V) - case.region.solve_min(V))
-        if extent.min() < least:
-            best, least = V[extent.argmin()], extent.min()
-        V = best + step * rng.normal(size=(few(case), case.d)) / np.sqrt(case.d)
-    return least
-
-
-@those_that_know(relative_width)
-def test_relative_width_is_at_most_any_extent_in_the_affine_hull(case):
-    width, U = relative_width(case.region, case.d), directions_of(case.region, case.d)
-    assert width.kind in ("exact", "lower bound")
-    if U.shape[1] == 0:
-        assert width == 0.0
-        return
-    extent = smallest_extent(case, U)
-    assert 0.0 < width <= extent + 1e-9 * size(case)
-    if width.kind == "exact":
-        assert extent <= 1.03 * width
-
-
-@those_with("strong_convexity")
-def test_strong_convexity_has_the_balls_it_promises(case):
-    mu, L, r, f_min = case.region.strong_convexity(case.d)
-    assert 0 < mu <= L and f_min < r < np.inf
-    if np.isinf(L):
-        return  # f is not smooth, which is then all that is promised; test_regions_smooth.py tests mu itself
-    # A level set of such an f contains the ball of radius a/8 |w - w'|^2 around the middle of any w and w', in its
-    # affine hull, with a = mu / sqrt(2 L (r - f_min)) (Journée et al., 2010).
-    a = mu / np.sqrt(2 * L * (r - f_min))
-    W, C = sampled(case, 100), np.random.default_rng(10).normal(size=(50, case.d))
-    E = case.region.equalities(case.d)
-    C -= C @ E.T @ E
-    C /= np.linalg.norm(C, axis=1, keepdims=True)
-    best = row_dot(C, case.region.solve_min(C))
-    half = len(W) // 2
-    for u, v in ((W[:half], W[half:]), (W[:half], np.roll(W[:half], 1, axis=0))):
-        lowest = C @ ((u + v) / 2).T - a / 8 * np.square(u - v).sum(axis=1)
-        assert (best[:, None] <= lowest + 1e-9).all()
-
-
-def test_capabilities_are_what_the_family_has():
-    offers = {case.id: {name for name in CAPABILITIES if has(case.region, name)} for case in REGIONS}
-    polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin"}
-    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "derivative", "smoothed"}
-    assert offers["box"] == polyhedral | {"blocks"}
-    assert offers["product"] == polyhedral | {"blocks"}
-    listed = ("integer", "knapsack")
-    for name in ("simplex", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment", *listed):
-        assert offers[name] == polyhedral, name
-    for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
-        assert offers[name] == smooth, name
-    assert offers["mixed"] == {"equalities"}
-    assert offers["oracle"] == {"audit"}
-    assert not has(sk.EntropySimplex(0.0), "strong_convexity")  # the whole simplex
 
 
 # -- properties --------------------------------------------------------------------------------------------------------

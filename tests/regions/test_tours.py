@@ -145,8 +145,8 @@ def test_words_names_and_capabilities():
 @pytest.mark.parametrize("kind", ["integers", "relaxation"])
 def test_training(kind):
     rng = np.random.default_rng(3)
-    n, X = 10, rng.normal(size=(40, 3))
-    C = np.exp(0.3 * X @ rng.normal(size=(3, 45))) + rng.random(45)
+    n, X = 8, rng.normal(size=(25, 3))
+    C = np.exp(0.3 * X @ rng.normal(size=(3, 28))) + rng.random(28)
     region = sk.TravellingSalesman(n)
     surrogate = "relaxation" if kind == "relaxation" else None
     model = sk.SPOPlusRegressor(region, alpha=0.1, surrogate_region=surrogate, tol=1e-3).fit(X, C)

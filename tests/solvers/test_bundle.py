@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from marks import pairs
 from numpy.testing import assert_array_equal
 from problems import noisy_data
 from sklearn.exceptions import ConvergenceWarning
@@ -110,10 +111,10 @@ def test_badly_conditioned_classes_are_certified():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize(("n_groups", "max_cuts"), [(1, 8), (1, None), (3, 30), (1000, 40)])
-def test_few_groups_and_few_cuts_give_valid_bounds(n_groups, max_cuts, penalty):
+@pytest.mark.parametrize(("limits", "penalty"), pairs([(1, 8), (1, None), (3, 30), (1000, 40)], PENALTIES, 2), ids=str)
+def test_few_groups_and_few_cuts_give_valid_bounds(limits, penalty):
     """Averaged cuts are weaker but valid, whether or not the gap closes."""
+    n_groups, max_cuts = limits
     X, C = small_data(4)
     truth = vertices_truth(np.eye(4), X, C, **penalty)
     solver = BundleSolver(tol=1e-5, max_iter=150, n_groups=n_groups, max_cuts=max_cuts)
@@ -232,9 +233,9 @@ def test_verbose_prints_the_bound(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("region", [Simplex(), OracleRegion(Simplex().argmin, 10)])
-def test_many_samples_start_from_the_fit_to_some(region, monkeypatch):
+def test_many_samples_start_from_the_fit_to_some(monkeypatch):
     """Same optimum as from least squares, with fewer passes over all rows."""
+    region = Simplex()
     X, C = make_cost_sensitive_classification(8000, degree=2, noise=0.5, random_state=0)
     model = SPOPlusRegressor(region, solver="bundle", tol=1e-4).fit(X, C)
     monkeypatch.setattr("skspo._training.objective.MANY_SAMPLES", 10**9)

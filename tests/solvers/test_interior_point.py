@@ -6,11 +6,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from marks import rest_is_slow
+from marks import NIGHTLY, pairs
 from numpy.testing import assert_allclose
 from problems import noisy_data
 from sklearn.exceptions import ConvergenceWarning
-from solver_problems import PENALTIES, POLYTOPES, simplex_lp, small_data
+from solver_problems import PENALTIES, POLYTOPES, small_data
 
 from skspo import (
     Assignment,
@@ -28,7 +28,7 @@ from skspo import (
 )
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
-from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
+from skspo.datasets import make_shortest_path
 from skspo.solvers import ConicSolver
 from skspo.solvers.interior_point.reduced_form import region_form
 from skspo.solvers.interior_point.solver import InteriorPointSolver
@@ -78,14 +78,19 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
     return ours
 
 
-@pytest.mark.parametrize("penalty", rest_is_slow(PENALTIES, 3, str))
-@pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
+# All regions without a penalty: linear programs are the most degenerate problems.
+CASES = [(region, {}) for region in REGIONS] + pairs(REGIONS, PENALTIES[1:], 2)
+
+
+@pytest.mark.parametrize(
+    ("region", "penalty"), CASES, ids=lambda x: str(x) if isinstance(x, dict) else type(x).__name__
+)
 def test_agrees_with_conic(region, penalty):
     X, C = small_data(4, n=20)
     certified_by_both(region, X, C, **penalty)
 
 
-@pytest.mark.parametrize("seed", rest_is_slow(range(200), 60))
+@pytest.mark.parametrize("seed", range(200 if NIGHTLY else 60))
 def test_random_problems(seed):
     """Regions x penalties x weights x shapes: n < p, collinear, constant and zero features, duplicated rows, ties."""
     rng = np.random.default_rng(seed)
@@ -154,15 +159,6 @@ def test_units_do_not_matter(cost_scale, feature_scale):
     assert model.objective_ == pytest.approx(base.objective_ * cost_scale, rel=2e-6)
     changed = (model.decide(X * feature_scale) != base.decide(X)).any(axis=1)
     assert changed.mean() <= 0.05  # ties between optimal models
-
-
-def test_ten_classes_agree_with_a_direct_lp():
-    X, C = make_cost_sensitive_classification(1000, degree=2, noise=0.5, random_state=0)
-    truth = simplex_lp(X, C)
-    model = SPOPlusRegressor(Simplex(), solver="interior-point", tol=1e-8).fit(X, C)
-    assert model.objective_ == pytest.approx(truth, rel=1e-7)
-    assert model.lower_bound_ <= truth * (1 + 1e-9)
-    assert model.duality_gap_ <= 1e-8
 
 
 @pytest.mark.slow

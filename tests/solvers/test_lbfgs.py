@@ -3,10 +3,11 @@
 import warnings
 
 import pytest
+from marks import pairs
 from numpy.testing import assert_allclose
 from problems import noisy_data, spo_plus_objective
 from sklearn.exceptions import ConvergenceWarning
-from solver_problems import PENALTIES, SMOOTH, gaps, small_data, user_objective
+from solver_problems import PENALTIES, SMOOTH, exact_fit, gaps, small_data, user_objective
 
 import skspo.solvers.lbfgs
 from skspo import Ellipsoid, EntropySimplex, LogBarrierSimplex, LqBall, SPOPlusRegressor
@@ -16,11 +17,10 @@ from skspo.solvers import LBFGSSolver
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize("region", SMOOTH, ids=str)
+@pytest.mark.parametrize(("region", "penalty"), pairs(SMOOTH, PENALTIES, 3), ids=str)
 def test_lbfgs_agrees_with_conic(region, penalty):
     X, C = small_data(4)
-    conic = SPOPlusRegressor(region, solver="conic", **penalty).fit(X, C)
+    conic = exact_fit(region, penalty)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", **penalty).fit(X, C)

@@ -5,10 +5,10 @@ import re
 import cvxpy as cp
 import numpy as np
 import pytest
+from problems import spo_plus_objective
 from sklearn.exceptions import ConvergenceWarning
 
-from skspo import Box, ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressor, SPOPlusRegressorCV, spo_plus_loss
-from skspo._training.in_memory import InMemoryObjective
+from skspo import Box, ShortestPath, Simplex, SPOPlusRegressor, SPOPlusRegressorCV, spo_plus_loss
 from skspo.datasets import make_shortest_path
 from skspo.solvers import BundleSolver
 from skspo.solvers.steps import rows_that_matter
@@ -86,8 +86,8 @@ def test_rows_are_left_out_only_if_weights_differ_by_orders_of_magnitude():
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(2000, 2)), rng.normal(size=(2000, 3))
     for weight in (None, rng.uniform(0.01, 1.0, size=2000), np.repeat([1.0, 0.0], 1000)):
-        assert rows_that_matter(InMemoryObjective(SPOPlusLoss(Simplex()), X, C, weight), 0.1) is None
-    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, np.repeat([1.0, 1e-12], 1000))
+        assert rows_that_matter(spo_plus_objective(X, C, weight=weight), 0.1) is None
+    objective = spo_plus_objective(X, C, weight=np.repeat([1.0, 1e-12], 1000))
     assert rows_that_matter(objective, 1e-6).sum() == 1000
     assert rows_that_matter(objective, 0.0) is None
 

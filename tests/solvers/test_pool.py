@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import skspo as sk
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Budget, Run
-from skspo._utils.errors import NotCertifiedWarning
 from skspo._utils.limits import TimeIsUp
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver, Status
@@ -192,7 +191,7 @@ def test_a_path_and_cross_validation():
 
 def test_a_fit_that_stops_early():
     """Its objective is that of the oracle, and its bound holds."""
-    with pytest.warns(NotCertifiedWarning, match="max_iter=2"):
+    with pytest.warns(sk.NotCertifiedWarning, match="max_iter=2"):
         model = sk.SPOPlusRegressor(REGION, alpha=0.1, solver=DualSolver(tol=0.0, max_iter=2)).fit(X, C)
     other = sk.SPOPlusRegressor(REGION, alpha=0.1, solver="bundle", tol=1e-3).fit(X, C)
     assert model.n_iter_ == 2 and model.lower_bound_ <= other.objective_ * (1 + 1e-9)
@@ -212,7 +211,7 @@ def test_a_time_limit(passes, monkeypatch):
         return original(self, C, data)
 
     monkeypatch.setattr(SlowKnapsack, "_argmin", slow)
-    with pytest.warns(NotCertifiedWarning, match="time_limit"):
+    with pytest.warns(sk.NotCertifiedWarning, match="time_limit"):
         model = sk.SPOPlusRegressor(REGION, alpha=0.1, solver="dual", time_limit=passes * len(X)).fit(X, C)
     monkeypatch.undo()
     best = sk.SPOPlusRegressor(REGION, alpha=0.1, solver="bundle", tol=1e-3).fit(X, C)

@@ -69,7 +69,7 @@ def test_any_decisions_prove_a_bound(region, alpha):
     optimum = model.objective_ / objective.scale
     Theta = objective.from_user(model.coef_, model.intercept_)
     rng = np.random.default_rng(0)
-    for _ in range(50):
+    for _ in range(15):
         V = region.argmin(rng.normal(size=C.shape))
         assert objective.dual_value(V, Theta).value <= optimum * (1 + 1e-9)
         assert lower_bound(objective, V, Theta, Deadline()).value <= optimum * (1 + 1e-9)

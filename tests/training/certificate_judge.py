@@ -347,7 +347,7 @@ def judge_unknown(problem: Problem, model: Any, warned: bool) -> None:
 
     The model is the one that training starts from: least squares, a warm start, or the SPO+ model.
     """
-    assert warned and problem.params["time_limit"] is not None
+    assert warned and problem.params.get("time_limit") is not None
     region = problem.set.region
     assert region.oracle_is_solver or isinstance(region, CLOCKED), "this oracle ignores the clock"
     assert (model.lower_bound_, model.duality_gap_) == (0.0, np.inf)

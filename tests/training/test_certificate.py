@@ -6,7 +6,6 @@ with up to 1000 costs or features and 20,000 samples.  The problems are in ``cer
 ``certificate_judge``.
 """
 
-import os
 import warnings
 from copy import copy
 
@@ -19,13 +18,13 @@ from certificate_judge import Exact, judge, judge_model, judge_network, judge_sp
 from certificate_problems import Problem, fit
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
+from marks import NIGHTLY
 from sklearn.exceptions import ConvergenceWarning
 
 from skspo import Box, Ellipsoid, EntropySimplex, Simplex, SPOPlusRegressor, SPORegressor, TopK
 from skspo.datasets import make_cost_sensitive_classification
 from skspo.solvers import SOLVERS
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE", "ci") != "ci"
 PLAIN = {"shared": False, "fit_intercept": True, "alpha": 0.0, "l1_ratio": 0.0, "prior": "zero", "tol": 1e-6}
 
 

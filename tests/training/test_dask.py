@@ -4,9 +4,6 @@ import contextlib
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 
 import joblib
@@ -203,20 +200,6 @@ def kill_worker_at(monkeypatch, client, number):
     return killed
 
 
-@pytest.mark.slow
-def test_worker_killed_in_the_middle_of_fit(monkeypatch):
-    with new_client() as (client, _):
-        undisturbed = SPOPlusRegressor(REGION).fit(*lazy(X, C))
-        killed = kill_worker_at(monkeypatch, client, 6)
-        model = SPOPlusRegressor(REGION).fit(*lazy(X, C))
-        assert len(killed) == 1
-        client.wait_for_workers(2, timeout=60)
-        assert killed[0] not in client.run(os.getpid).values()  # it is dead, and its nanny started another
-    assert_array_equal(model.coef_, undisturbed.coef_)
-    assert model.objective_ == undisturbed.objective_
-    assert model.duality_gap_ <= 1e-6
-
-
 def fit_without(monkeypatch, number, remove):
     """Fit while ``remove`` removes the cluster before some pass; return the error and the time until it is raised."""
     original, began = DaskRows.reduce, []
@@ -234,23 +217,33 @@ def fit_without(monkeypatch, number, remove):
 
 
 @pytest.mark.slow
-def test_all_workers_gone(monkeypatch):
+def test_a_cluster_that_fails():
+    """One cluster for all, because its processes take much longer to start than the fits."""
     with new_client() as (client, cluster):
-        message, seconds = fit_without(monkeypatch, 5, lambda: cluster.scale(0))
+        undisturbed = SPOPlusRegressor(REGION).fit(*lazy(X, C))
+        # A worker is killed in the middle of a fit.
+        with pytest.MonkeyPatch.context() as patch:
+            killed = kill_worker_at(patch, client, 6)
+            model = SPOPlusRegressor(REGION).fit(*lazy(X, C))
+        assert len(killed) == 1
+        client.wait_for_workers(2, timeout=60)
+        assert killed[0] not in client.run(os.getpid).values()  # it is dead, and its nanny started another
+        assert_array_equal(model.coef_, undisturbed.coef_)
+        assert model.objective_ == undisturbed.objective_
+        assert model.duality_gap_ <= 1e-6
+        # All workers are gone.
+        with pytest.MonkeyPatch.context() as patch:
+            message, seconds = fit_without(patch, 5, lambda: cluster.scale(0))
         assert "has had no workers for 2 seconds" in message
         assert "no-workers-timeout" in message
         assert seconds < 60
         # The next fit works as soon as there are workers.
-        monkeypatch.undo()
         cluster.scale(1)
         client.wait_for_workers(1, timeout=60)
         assert SPOPlusRegressor(REGION).fit(*lazy(X, C)).duality_gap_ <= 1e-6
-
-
-@pytest.mark.slow
-def test_scheduler_gone(monkeypatch):
-    with new_client() as (_, cluster):
-        message, seconds = fit_without(monkeypatch, 5, cluster.close)
+        # The scheduler is gone.
+        with pytest.MonkeyPatch.context() as patch:
+            message, seconds = fit_without(patch, 5, cluster.close)
     assert "cannot be reached any more" in message
     assert seconds < 90
 
@@ -279,24 +272,6 @@ def test_bad_input(client):
     with pytest.raises(ValueError, match="12 decision variables"):
         model.fit(lazy_X, lazy_C[:, :5].rechunk((300, -1)))
     assert not hasattr(model, "coef_")
-
-
-@pytest.mark.slow
-def test_dask_is_imported_only_where_used():
-    code = """
-        import sys
-        import skspo
-        assert not [name for name in sys.modules if name.partition(".")[0] in ("dask", "distributed")]
-        class Fake: ndim = 2; shape = (3, 2)
-        Fake.__module__ = "dask.array.core"
-        sys.modules["dask"] = None
-        try:
-            skspo.SPOPlusRegressor().fit(Fake(), Fake())
-        except ImportError as error:
-            print(error)
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
-    assert done.stdout.strip() == "Dask collections need dask: pip install skspo[dask]", done.stderr
 
 
 def test_dask_scores_with_weights_and_offset():

@@ -87,8 +87,8 @@ def test_units_change_no_decision():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_sparse_features(fit_intercept):
     rng = np.random.default_rng(0)
-    X = (rng.random((80, 12)) < 0.3).astype(float)
-    C = X[:, :4] + rng.normal(size=(80, 4))
+    X = (rng.random((40, 12)) < 0.3).astype(float)
+    C = X[:, :4] + rng.normal(size=(40, 4))
     common = {"prior": "ridge", "fit_intercept": fit_intercept}
     model = SPOPlusRegressorCV(Simplex(), alphas=[np.inf], **common).fit(csr_array(X), C)
     # Sparse features are not centered: with an intercept or not, the unit is their root mean square.

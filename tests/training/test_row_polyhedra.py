@@ -11,7 +11,6 @@ from row_optimum import listed, optimum
 from scipy.optimize import nnls
 
 import skspo as sk
-from skspo._utils.errors import SolverError
 from skspo._utils.limits import TimeIsUp
 from skspo.regions import row_polyhedra
 from skspo.regions.capabilities import has
@@ -249,7 +248,7 @@ def test_no_time_for_interior_points(monkeypatch, solver):
     with warnings.catch_warnings(record=True):
         model = sk.SPOPlusRegressor(region, alpha=0.1, solver=solver, time_limit=60).fit(X, C, region_params=rows)
     assert model.lower_bound_ <= least * (1 + 1e-7) <= model.objective_ * (1 + 2e-7)
-    with pytest.raises(SolverError, match="no time to find a point inside"):
+    with pytest.raises(sk.SolverError, match="no time to find a point inside"):
         view.repair(view.argmin(C) + 1.0)
     W = view.argmin(C)
     np.testing.assert_array_equal(view.repair(W), W)

@@ -7,7 +7,8 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
-from problems import items_data
+from marks import pairs
+from problems import items_data, spo_plus_objective
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
@@ -36,8 +37,6 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo._training.in_memory import InMemoryObjective
-from skspo.losses import SPOPlusLoss
 
 PENALTIES = [
     {},
@@ -65,7 +64,6 @@ POLYTOPES = [
     (Polyhedron([[1, 1, 1, 1]], [1.0]), np.vstack([np.zeros(4), np.eye(4)])),
     (Knapsack(WEIGHTS, 8), packings(WEIGHTS, 8)),
 ]
-NAMES = [type(region).__name__ + region.sense for region, _ in POLYTOPES]
 
 
 def tied_optimum(
@@ -122,9 +120,9 @@ def best_vertices(C, vertices, sense):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize(("region", "vertices"), POLYTOPES, ids=NAMES)
-def test_objective_is_that_of_tied_coefficients(region, vertices, penalty):
+@pytest.mark.parametrize(("k", "penalty"), pairs(range(len(POLYTOPES)), PENALTIES, 2), ids=str)
+def test_objective_is_that_of_tied_coefficients(k, penalty):
+    region, vertices = POLYTOPES[k]
     X, C = items_data(vertices.shape[1])
     truth = tied_optimum(
         X,
@@ -294,7 +292,7 @@ def test_only_hidden_features():
 
 def test_a_hidden_intercept_is_exactly_zero_for_solvers():
     X, C = items_data(4)
-    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, shared=True)
+    objective = spo_plus_objective(X, C, shared=True)
     assert (objective.design.Z[:, :, -1] == 0).all()
     basis = objective.design.hidden_basis(objective.free)[1]
     assert basis.shape == (4, 2)  # the intercept and the feature of the sample
@@ -358,8 +356,9 @@ def test_milp_is_the_best_of_all_directions():
     model = SPORegressor(Simplex(), shared=True, solver="milp", fit_intercept=False).fit(X, C)
     angles = np.linspace(0, 2 * np.pi, 7201)
     beta = np.column_stack([np.cos(angles), np.sin(angles)])
-    losses = [spo_loss(C, X.reshape(12, 3, 2) @ b, Simplex()) for b in beta]
-    assert model.objective_ == pytest.approx(min(losses), abs=1e-9)
+    C_hat = np.einsum("ijq,bq->bij", X.reshape(12, 3, 2), beta).reshape(-1, 3)
+    losses = spo_loss(np.tile(C, (len(beta), 1)), C_hat, Simplex(), per_sample=True).reshape(-1, 12).mean(axis=1)
+    assert model.objective_ == pytest.approx(losses.min(), abs=1e-9)
     assert model.objective_ == pytest.approx(spo_loss(C, model.predict(X), Simplex()), abs=1e-9)
 
 

@@ -22,6 +22,7 @@ from skspo import (
     SPOPlusRegressorCV,
     SPORegressor,
 )
+from skspo._training import balance
 from skspo._training.design import LinearDesign
 from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
 from skspo._training.regression import quick_regression
@@ -171,13 +172,26 @@ def test_a_step_that_does_not_fit_is_not_started(solver, slow_machine, monkeypat
     assert free.duality_gap_ <= 1e-6  # without a limit nothing is predicted
 
 
-def test_certificates_are_computed_only_in_time(slow_machine, monkeypatch):
-    X, C = ASSETS
-    monkeypatch.setattr(InMemoryMoves, "gram", None)
-    monkeypatch.setattr("skspo._training.balance.cho_factor", None)
+@pytest.mark.parametrize(
+    ("where", "name", "region", "data", "params"),
+    [
+        (InMemoryMoves, "gram", LqBall(1.5), ASSETS, {"solver": "lbfgs"}),
+        (balance, "cho_factor", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20, "random_state": 0}),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_certificates_are_computed_only_in_time(where, name, region, data, params, slow_machine, monkeypatch):
+    """Their factorizations are left out if they do not fit into the limit."""
+    original, calls = getattr(where, name), []
+    monkeypatch.setattr(where, name, lambda *args, **options: calls.append(name) or original(*args, **options))
+    model = SPOPlusRegressor(region, **params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = SPOPlusRegressor(LqBall(1.5), solver="lbfgs", time_limit=60).fit(X, C)
+        model.fit(*data)
+        assert calls
+        calls.clear()
+        model.set_params(time_limit=60).fit(*data)
+    assert not calls
     assert 0.0 <= model.lower_bound_ <= model.objective_
 
 
