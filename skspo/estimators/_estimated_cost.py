@@ -41,7 +41,7 @@ from ._feedback_costs import (
     unidentified,
 )
 from ._feedback_log import Log, align, read_log
-from ._folds import SIGNIFICANT, Splitter, cv_splits
+from ._folds import Splitter, cv_splits
 from ._report import N_RESAMPLES, check_level
 
 IPS = "inverse_propensity"
@@ -333,15 +333,3 @@ def _decisions_of(
     if W.shape != (n, d):
         raise ValueError(f"{name} must be a fitted model, or decisions of shape {(n, d)}, got shape {W.shape}.")
     return W
-
-
-def choose_method(values: np.ndarray, log: Log, groups: ArrayLike | None) -> tuple[str, dict[str, float]]:
-    """Choose "doubly_robust" if held-out costs, the second row of ``values``, are lower by some standard errors."""
-    held = np.flatnonzero(np.isfinite(values).all(axis=0))
-    weight = take_rows(log.weight, held)
-    labels = None if groups is None else np.asarray(groups)[held]
-    direct, robust = values[:, held]
-    columns = np.column_stack([direct, robust, log.worst * (direct - robust)])
-    means, errors = mean_and_error(columns, weight, labels)
-    results = {DIRECT: float(means[0]), ROBUST: float(means[1]), "standard_error": float(errors[2])}
-    return ROBUST if means[2] > SIGNIFICANT * errors[2] else DIRECT, results

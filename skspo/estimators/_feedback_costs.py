@@ -52,16 +52,11 @@ SMALL = 0.2
 #: penalties of the regression that finds out whether what was seen depends on the features, as of the default nuisance
 RIDGE_ALPHAS = np.logspace(-3, 5, 17)
 
-#: estimated propensities are at least this: a classifier may say 0 where a cost was seen
-LEAST_PROPENSITY = 0.01
-
 #: penalty of the log-linear nuisance, for costs in units of the largest
 LOG_PENALTY = 1e-3
 
-#: predictions below this share of the mean cost count as this share in the deviance, which is infinite at 0
-LEAST_MEAN = 1e-3
-
-DIRECT, ROBUST, LAMBDA, PINV = "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
+DIRECT, NUISANCE = "direct", "nuisance"
+ROBUST, LAMBDA, PINV = "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
 
 
 # -- nuisance ----------------------------------------------------------------------------------------------------------
@@ -251,7 +246,8 @@ def held_out_error(log: Log, M: np.ndarray) -> np.ndarray:
     if log.z is not None or log.worst < 0 or np.nanmin(log.C) < 0.0:
         return np.square(np.nan_to_num(residuals(log, M))).sum(axis=1)
     y, judged = np.nan_to_num(log.C), log.seen & np.isfinite(M)
-    M = np.maximum(np.nan_to_num(M), LEAST_MEAN * y.sum() / np.count_nonzero(log.seen))
+    # The deviance is infinite at a prediction of 0.  The mean of n costs is not known more precisely than to 1 / n.
+    M = np.maximum(np.nan_to_num(M), y.sum() / max(np.count_nonzero(log.seen), 1) ** 2)
     return np.where(judged, 2.0 * (xlogy(y, y) - xlogy(y, M) + M - y), 0.0).sum(axis=1)
 
 
@@ -285,7 +281,7 @@ class Propensity:
             self.mean = (could * log.seen).sum(axis=0) / np.where(total > 0, total, 1.0)
             if method is None:
                 return
-            self.shared = log.shared
+            self.shared, self.least = log.shared, 1.0 / len(log.C)
             parts = [(log.X, log.seen[:, j], could[:, j]) for j in range(len(self.mean))]
             if log.shared:
                 parts = [(_items(log.X, len(self.mean)), log.seen.ravel(), could.ravel())]
@@ -303,7 +299,8 @@ class Propensity:
         for j, model in enumerate(self.models):
             if model is not None:
                 rows = _items(X, len(self.mean)) if self.shared else X
-                chance = np.clip(model.predict_proba(rows)[:, 1], LEAST_PROPENSITY, 1.0)
+                # n samples cannot tell less than 1 / n from 0, which some classifiers predict where a cost was seen.
+                chance = np.clip(model.predict_proba(rows)[:, 1], self.least, 1.0)
                 P[:, slice(None) if self.shared else j] = chance.reshape(len(P), -1) if self.shared else chance
         return P
 
@@ -454,7 +451,7 @@ def corrections(log: Log, residual: np.ndarray, P: np.ndarray, method: str) -> n
 
 def pseudo_costs(log: Log, M: np.ndarray, P: np.ndarray | None, method: str) -> np.ndarray:
     """Costs to train on or to evaluate with; NaN in rows without ``M``, and the offset alone where no cost exists."""
-    if method == DIRECT:
+    if method in (DIRECT, NUISANCE):
         found = M if log.z is not None else np.where(log.seen, log.C, M)
     else:
         assert P is not None
