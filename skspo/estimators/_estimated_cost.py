@@ -40,7 +40,7 @@ from ._feedback_costs import (
     pseudo_costs,
     unidentified,
 )
-from ._feedback_log import Log, align, read_log
+from ._feedback_log import Log, align, check_feasible, read_log
 from ._folds import Splitter, cv_splits
 from ._report import N_RESAMPLES, check_level
 
@@ -218,10 +218,12 @@ def estimated_cost(
         raise ValueError(
             "The policy has no region, so that it is not known which decisions are possible. Pass region=..."
         )
-    decisions = align(decisions, y, region, getattr(fitted, "cost_names_in_", None))
+    names = getattr(fitted, "cost_names_in_", None)
+    decisions = align(decisions, y, region, names)
+    propensity = align(propensity, y, region, names, name="propensity")
     if decisions is None or np.ndim(y) == 2:
         check_frames(model, region, X=X, y=y, groups=groups, **known)
-    check_index(X=X, y=y, decisions=decisions, groups=groups)
+    check_index(X=X, y=y, decisions=decisions, propensity=propensity, groups=groups)
     rows = as_rows(X)
     shared = bool(getattr(fitted, "shared", False))
     log, view = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
@@ -332,4 +334,5 @@ def _decisions_of(
     W = check_array(align(policy, None, view), dtype=np.float64, ensure_2d=False, input_name=name)
     if W.shape != (n, d):
         raise ValueError(f"{name} must be a fitted model, or decisions of shape {(n, d)}, got shape {W.shape}.")
+    check_feasible(W, view, view.possible(n, d), name, f"decision of {name}")
     return W

@@ -15,7 +15,7 @@ from .._training.fitted import check_frames, fitted_region, metadata_checked
 from .._training.inputs import check_ndim, frame_attributes, seen_or_none, set_fitted
 from .._utils.confidence import mean_and_error
 from .._utils.errors import warn_once
-from .._utils.frames import LISTED, as_rows, check_index, take_rows
+from .._utils.frames import LISTED, as_rows, check_index, column_names, take_rows
 from .._utils.params import N_JOBS, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
@@ -231,10 +231,11 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         given: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
         columns: Any = decisions if totals else y
         attributes = frame_attributes(self, X, columns, reset=True, groups=groups, **given)
-        check_index(X=X, y=y, decisions=decisions)
+        chances = self.propensity if propensity is None else propensity
+        chances = align(chances, y, self.region, column_names(decisions), name="propensity")
+        check_index(X=X, y=y, decisions=decisions, propensity=chances)
         attributes |= noted_features(self, X)
         X = as_rows(X, estimator=self)
-        chances = self.propensity if propensity is None else propensity
         log, view = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
         n, d = log.C.shape
         names = attributes.get("cost_names_in_", view.names(d))
@@ -245,11 +246,6 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
             learned |= {"method_": DIRECT, "nuisance_": None, "propensity_": None, "nuisance_name_": ""}
             learned |= {"nuisance_errors_": {}, "cv_results_": {}}
         else:
-            if lost.any():
-                warn_once(
-                    f"The log says nothing about the cost of {np.count_nonzero(lost)} of {d} decision variables: "
-                    f"{_say(lost, names)}. They count as the worst of each sample. See identified_."
-                )
             with Activity("partial feedback", self.verbose) as progress:
                 target, fits = self._pseudo_costs(log, model, chances, groups, progress)
                 progress.update("estimator")
@@ -257,11 +253,8 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         rows = np.flatnonzero(np.isfinite(target).all(axis=1))
         fitted = _train(model, log, target, rows)
         nuisance = learned["nuisance_"] if learned["method_"] == NUISANCE else None
-        if lost.any() and (_decide(fitted, log, rows, nuisance)[:, lost] != 0.0).any(axis=1).all():
-            raise ValueError(
-                "All decisions of the fitted model use a variable about whose cost the log says nothing: "
-                f"{_say(lost, names)}. Add samples with other decisions, or exclude these variables from the region."
-            )
+        if lost.any():
+            _check_unidentified(lost, _decide(fitted, log, rows, nuisance), names)
         parts = (take_rows(part, rows) for part in (log.weight, log.offset, log.possible))
         learned |= {
             "estimator_": fitted,
@@ -343,10 +336,12 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         """
         check_is_fitted(self)
         given: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
-        decisions = align(decisions, y, self.region_, getattr(self, "cost_names_in_", None))
+        names = getattr(self, "cost_names_in_", None)
+        decisions = align(decisions, y, self.region_, names)
         if decisions is None:
             check_frames(self, X=X, y=y, **given)
         chances = self.propensity if propensity is None else propensity
+        chances = align(chances, y, self.region_, names, name="propensity")
         log, _ = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
         if log.complete:
             return super().score(X, y, **given)
@@ -413,8 +408,18 @@ def _choose_method(
     return names[best], dict(zip(names, means.tolist(), strict=True)) | {"standard_error": float(error)}
 
 
-def _say(lost: np.ndarray, names: Names) -> str:
-    """Names of the first variables of a mask."""
+def _check_unidentified(lost: np.ndarray, W: np.ndarray, names: Names) -> None:
+    """Warn that the log says nothing about some variables; an error if all decisions use them."""
+    share = (W[:, lost] != 0.0).any(axis=1).mean()
     named = default_names(len(lost)) if names is None else np.asarray(names)
     which = [str(named[j]) for j in np.flatnonzero(lost)]
-    return ", ".join(which[:LISTED]) + (f" and {len(which) - LISTED} more" if len(which) > LISTED else "")
+    listed = ", ".join(which[:LISTED]) + (f" and {len(which) - LISTED} more" if len(which) > LISTED else "")
+    warn_once(
+        f"The log says nothing about the cost of {len(which)} of {len(lost)} decision variables: {listed}. They count "
+        f"as the worst of each sample, and {share:.0%} of the decisions of the fitted model use them. See identified_."
+    )
+    if share == 1.0:
+        raise ValueError(
+            f"All decisions of the fitted model use a variable about whose cost the log says nothing: {listed}. Add "
+            "samples with other decisions, or exclude these variables from the region."
+        )

@@ -46,13 +46,16 @@ from ._feedback_log import Log, is_array, read_propensity
 from ._folds import SIGNIFICANT, Splits, held_out_mean
 from ._stacking_members import QUADRATIC, default_members
 
-#: propensities below this share of their mean are small
-SMALL = 0.2
+#: Propensities below this share of their mean are small.  On eleven logs of 5x5 paths (400 and 1000 samples, least
+#: squares on doubly robust costs with a quadratic ridge) the regret with 0.5 is lower than with 0.2 by 4 to 14 points on
+#: three, and at most 4 higher on the others.  1 is the same within 2 points and would clip half of what was seen.
+SMALL = 0.5
 
 #: penalties of the regression that finds out whether what was seen depends on the features, as of the default nuisance
 RIDGE_ALPHAS = np.logspace(-3, 5, 17)
 
-#: penalty of the log-linear nuisance, for costs in units of the largest
+#: Penalty of the log-linear nuisance, for costs in units of the largest.  5x5 paths, 400 samples, degrees 2, 6 and 8:
+#: 1e-5 to 1e-3 have the same regret within half a point, 1e-2 has up to four times as much if logs are self-selected.
 LOG_PENALTY = 1e-3
 
 DIRECT, NUISANCE = "direct", "nuisance"
@@ -98,8 +101,9 @@ class CostModel:
         for X, y, some, items in parts:
             rows = np.flatnonzero(some)
             weight = None if log.weight is None else np.repeat(log.weight, items)[rows]
-            # Regressors that cross-validate need two samples.
-            model = _fit(regressor if rows.size > 1 else DummyRegressor(), take_rows(X, rows), y[rows], weight)
+            # Regressors that cross-validate need two samples, and the logarithm of costs that are all 0 is not finite.
+            varies = np.ptp(y[rows]) > 0.0
+            model = _fit(regressor if varies else DummyRegressor(), take_rows(X, rows), y[rows], weight)
             self.models.append((model, (self.worst * y[rows]).min()))
 
     def predict(self, X: Any) -> np.ndarray:

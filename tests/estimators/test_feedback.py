@@ -618,6 +618,38 @@ def test_columns_of_decisions_in_another_order_are_matched():
     assert list(model.decide(X, as_frame=True).columns) == names
 
 
+def test_propensities_are_matched_by_name():
+    X, C, W = choices()
+    names = list("abcd")
+    y, P = pd.DataFrame(np.where(W > 0, C, np.nan), columns=names), np.tile([0.4, 0.3, 0.2, 0.1], (150, 1))
+    frame = pd.DataFrame(P, columns=names)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust_pinv")
+    expected = model.fit(X, y, propensity=P).pseudo_costs_
+    shuffled = frame[["c", "a", "d", "b"]]
+    np.testing.assert_array_equal(model.fit(X, y, propensity=shuffled).pseudo_costs_, expected)
+    assert model.score(X, y, propensity=shuffled) == model.score(X, y, propensity=P)
+    with pytest.raises(ValueError, match="The columns of propensity should match"):
+        model.fit(X, y, propensity=frame.rename(columns={"a": "z"}))
+    with pytest.raises(ValueError, match="The index of propensity has the labels"):
+        model.fit(X, y, propensity=frame[::-1])
+
+
+def test_costs_that_are_all_zero(recwarn):
+    X, C, W = choices()
+    seen = np.where(W > 0, np.abs(C) * [0, 1, 1, 1], np.nan)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), method="direct", random_state=0).fit(X, seen)
+    np.testing.assert_array_equal(model.nuisance_.predict(X)[:, 0], 0.0)
+    assert not recwarn
+
+
+def test_the_share_of_decisions_that_rest_on_what_was_never_seen_is_said():
+    X, C, _ = choices()
+    always = np.eye(4)[[1] * 150]
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust")
+    with pytest.warns(UserWarning, match=r"nothing about the cost of 3 of 4 .* and [1-9]\d?% of the decisions"):
+        model.fit(X, C[:, 1], decisions=always)
+
+
 def test_residuals_of_rows_that_are_not_held_out_are_not_used():
     log = Log(None, np.array([[1.0, np.nan], [np.nan, 2.0]]))
     found = corrections(log, np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.5]] * 2), "doubly_robust_pinv")
