@@ -374,11 +374,9 @@ def _train(model: Any, log: Log, target: np.ndarray, rows: np.ndarray) -> Any:
 def _decide(fitted: Any, log: Log, rows: np.ndarray, nuisance: Any = None) -> np.ndarray:
     """Decisions for some rows of a fitted model, or of a nuisance in the region of this model."""
     some = log.take(rows)
-    known = {"offset": some.offset, "region_params": some.region_params}
+    policy, region = (fitted, None) if nuisance is None else (nuisance, fitted_region(fitted))
     with metadata_checked():
-        if nuisance is None:
-            return decide(fitted, some.X, **known)
-        return decide(nuisance, some.X, region=fitted_region(fitted), **known)
+        return np.asarray(decide(policy, some.X, region=region, offset=some.offset, region_params=some.region_params))
 
 
 def _choose_method(

@@ -47,8 +47,8 @@ from ._folds import SIGNIFICANT, Splits, held_out_mean
 from ._stacking_members import QUADRATIC, default_members
 
 #: Propensities below this share of their mean are small.  On eleven logs of 5x5 paths (400 and 1000 samples, least
-#: squares on doubly robust costs with a quadratic ridge) the regret with 0.5 is lower than with 0.2 by 4 to 14 points on
-#: three, and at most 4 higher on the others.  1 is the same within 2 points and would clip half of what was seen.
+#: squares on doubly robust costs, quadratic ridge) the regret with 0.5 is lower than with 0.2 by 4 to 14 points on
+#: three and at most 4 higher on the others.  1 is the same within 2 points and would clip half of what was seen.
 SMALL = 0.5
 
 #: penalties of the regression that finds out whether what was seen depends on the features, as of the default nuisance
@@ -251,7 +251,7 @@ def held_out_error(log: Log, M: np.ndarray) -> np.ndarray:
         return np.square(np.nan_to_num(residuals(log, M))).sum(axis=1)
     y, judged = np.nan_to_num(log.C), log.seen & np.isfinite(M)
     # The deviance is infinite at a prediction of 0.  The mean of n costs is not known more precisely than to 1 / n.
-    M = np.maximum(np.nan_to_num(M), y.sum() / max(np.count_nonzero(log.seen), 1) ** 2)
+    M = np.maximum(np.nan_to_num(M), y.sum() / max(int(np.count_nonzero(log.seen)), 1) ** 2)
     return np.where(judged, 2.0 * (xlogy(y, y) - xlogy(y, M) + M - y), 0.0).sum(axis=1)
 
 
