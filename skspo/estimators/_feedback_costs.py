@@ -353,20 +353,16 @@ class SeenModel:
         return np.asarray(found).reshape(np.shape(X)[0], -1)
 
 
-def plain_numbers(X: Any) -> bool:
-    """Whether features are finite numbers, which a regression needs."""
-    try:
-        return bool(np.isfinite(np.asarray(X, dtype=np.float64)).all())
-    except (TypeError, ValueError):
-        return False
-
-
 def depends_on_features(log: Log, splits: Splits, groups: ArrayLike | None, n_jobs: int | None) -> bool:
     """Whether features predict what was seen in held-out samples, or which variables past decisions used.
 
-    They do if a regression has a smaller squared error than frequencies, by some standard errors.
+    They do if a regression has a smaller squared error than frequencies, by some standard errors.  Features that are
+    not finite numbers are not examined.
     """
-    if not plain_numbers(log.X):
+    try:
+        if not np.isfinite(np.asarray(log.X, dtype=np.float64)).all():
+            return False
+    except (TypeError, ValueError):
         return False
     marks = log._replace(C=np.where(log.seen, 0.0, np.nan), z=None)
     fits: tuple[Callable[[Log], Any], ...] = (partial(Propensity, None), SeenModel)
@@ -387,22 +383,20 @@ def choose_propensity(
     Without ``propensity`` these are frequencies, or a logistic regression if what was seen depends on the features.  If
     only totals were seen it is the second moment of past decisions, and there is a warning if they did.
     """
-    estimated = propensity is None and log.propensity is None
-    if not estimated or not depends_on_features(log, splits, groups, n_jobs):
-        return Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
-    if log.z is None:
-        warn_once(
-            "What was seen depended on the features: propensities are probabilities of a logistic regression, instead "
-            "of frequencies. If the probabilities of past decisions are known, pass them as propensity."
-        )
-        classifier = make_pipeline(*default_steps(log), LogisticRegression(max_iter=1000))
-        return Nuisances(log, splits, fit_propensity(classifier, log), n_jobs)
-    warn_once(
-        "Past decisions depended on the features, but their second moment E[w w^T] is estimated as if they did not. "
-        "What is doubly robust then depends on the nuisance. Pass the second moment of each sample as propensity, if "
-        "it is known."
-    )
-    return Nuisances(log, splits, fit_propensity(None, log), n_jobs)
+    if propensity is None and log.propensity is None and depends_on_features(log, splits, groups, n_jobs):
+        if log.z is None:
+            warn_once(
+                "What was seen depended on the features: propensities are probabilities of a logistic regression, "
+                "instead of frequencies. If the probabilities of past decisions are known, pass them as propensity."
+            )
+            propensity = make_pipeline(*default_steps(log), LogisticRegression(max_iter=1000))
+        else:
+            warn_once(
+                "Past decisions depended on the features, but their second moment E[w w^T] is estimated as if they did "
+                "not. What is doubly robust then depends on the nuisance. Pass the second moment of each sample as "
+                "propensity, if it is known."
+            )
+    return Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
 
 
 def propensities(log: Log, chances: Nuisances, without: np.ndarray | None = None) -> np.ndarray:
