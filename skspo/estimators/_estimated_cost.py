@@ -47,7 +47,7 @@ from ._report import N_RESAMPLES, check_level
 IPS = "inverse_propensity"
 
 #: Share of one sample in the weights from which on overlap is poor.  Of 360 intervals of 95 % (six settings of
-#: coverage in ``benchmarks/feedback.py``, 60 draws) 93 % are right if the share is below 0.04, and 86 % if it is larger.
+#: coverage in ``benchmarks/feedback.py``, 60 draws) 93 % are right if the share is below 0.04, and 86 % if it is not.
 HEAVY = 0.03
 
 check_method = one_of(DIRECT, IPS, ROBUST)
