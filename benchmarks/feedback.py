@@ -57,18 +57,21 @@ from skspo.estimators._feedback_log import Log
 
 GRID = ShortestPath.grid(5, 5)
 PATHS = np.unique(GRID.argmin(np.random.default_rng(0).exponential(size=(20_000, 40))), axis=0)
-DIRECT, ROBUST, LAMBDA, PINV = "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
+DIRECT, NUISANCE = "direct", "nuisance"
+ROBUST, LAMBDA, PINV = "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
 
 #: edge of each row of B in the published problem
 NODE_BY_NODE = np.lexsort((GRID.edges[:, 1], GRID.edges[:, 0]))
 
 #: published means of 50 runs, by size of the log: features of nuisance and policy, method
 PUBLISHED = {
+    ("F, F", NUISANCE): (0.678, 0.210, 0.070),
     ("F, F", DIRECT): (0.467, 0.130, 0.032),
     ("F, linear", DIRECT): (0.824, 0.494, 0.418),
     ("F, linear", PINV): (0.980, 0.674, 0.551),
     ("F, linear", LAMBDA): (0.878, 0.549, 0.457),
     ("F, linear", ROBUST): (0.931, 0.590, 0.483),
+    ("linear, linear", NUISANCE): (2.507, 2.350, 2.109),
     ("linear, linear", DIRECT): (2.528, 2.262, 1.968),
     ("linear, linear", ROBUST): (2.386, 2.145, 1.817),
 }
@@ -89,6 +92,8 @@ def interval(name: str, digits: int) -> Callable[[dict[str, Any]], str]:
     """Column with a mean and its standard error."""
 
     def cell(row: dict[str, Any]) -> str:
+        if row.get(name) is None:
+            return "-"
         mean, error = row[name]
         return f"{mean:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
 
@@ -142,13 +147,21 @@ def published(sizes: tuple[int, ...], runs: range, options: dict[str, Any]) -> N
             row = {"nuisance, policy": case, "method": method, "n": n, "runs": len(runs), "regret": mean_error(values)}
             print(table.add({**row, "published": known.get(n), "of half": known.get(n // 2)}), flush=True)
     notes = []
-    for n in sizes:
+    for n in sorted({row["n"] for row in table.rows}):
         for case in dict.fromkeys(case for case, _ in PUBLISHED):
             rows = [r for r in table.rows if r["n"] == n and r["nuisance, policy"] == case]
             own = [r["regret"][0] for r in rows if r["method"] == "auto"]
             if own:
                 ratio = own[0] / min(r["regret"][0] for r in rows if r["method"] != "auto")
                 notes.append(f"{case}, n={n}: auto is {ratio:.2f} times the best method")
+    for column, what in (("of half", "as many samples in all"), ("published", "n training samples and n more")):
+        rows = [row for row in table.rows if row[column] is not None]
+        worse = [row for row in rows if row["regret"][0] - 2 * (row["regret"][1] or 0.0) > row[column]]
+        cells = ", ".join(f"{row['nuisance, policy']} {row['method']} n={row['n']}" for row in worse)
+        notes.append(
+            f"worse than published with {what} by two standard errors: {len(worse)} of {len(rows)} cells"
+            + (f" ({cells})" if worse else "")
+        )
     table.write("Mean regret, in units of cost.", notes)
 
 
@@ -186,14 +199,12 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: range, options
         "SPO+ direct",
         "SPO+ robust",
         "quadratic SPO+",
+        "auto",
         "all costs",
     ]
     columns: dict[str, Any] = {"seen": "", "degree": "", "n": ",", "runs": ""}
-    columns |= {name: interval(name, 1) for name in names} | {
-        "chosen nuisance": "",
-        "ratio": ".2f",
-        "ratio to all": ".2f",
-    }
+    columns |= {name: interval(name, 1) for name in names} | {"chosen nuisance": ""}
+    columns |= dict.fromkeys(("ratio", "ratio to all", "auto ratio", "auto to all"), ".2f")
     table = Table("feedback_paths", key=("seen", "degree", "n"), columns=columns, **options)
     print(table.head(), flush=True)
 
@@ -222,6 +233,7 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: range, options
                     chosen[seen].append(direct.nuisance_name_)
                     again = dict(default_nuisances(Log(X[:n], y), 0))[direct.nuisance_name_]
                     robust = PartialFeedbackRegressor(spo_plus(), nuisance=again, method=ROBUST).fit(X[:n], y)
+                    auto = PartialFeedbackRegressor(spo_plus(), nuisance=again, cv=3).fit(X[:n], y)
                     ridge = PartialFeedbackRegressor(TwoStageRegressor(region=GRID), nuisance=SQUARES, method=DIRECT)
                     decisions = [
                         GRID.argmin(least_squares(X[:n], y, new)),
@@ -230,23 +242,24 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: range, options
                         direct.decide(new),
                         robust.decide(new),
                         decide(quadratic().fit(X[:n], direct.pseudo_costs_), new),
+                        auto.decide(new),
                     ]
                     for name, W in zip(names, decisions, strict=False):
                         found[seen][name].append(regret(W, C_new))
                     found[seen]["all costs"].append(whole)
             for seen, values in found.items():
                 means = {name: mean_error(value) for name, value in values.items()}
-                own = min(means[name][0] for name in names[3:6])
-                listed = own / min(means["least squares"][0], means["quadratic ridge"][0])
+                listed = min(means["least squares"][0], means["quadratic ridge"][0])
+                first = min(listed, means["nuisance"][0])
+                own, auto = min(means[name][0] for name in names[3:6]), means["auto"][0]
                 most = max(chosen[seen], key=chosen[seen].count)
                 row = {"seen": seen, "degree": degree, "n": n, "runs": len(runs), **means, "chosen nuisance": most}
-                print(
-                    table.add({**row, "ratio": listed, "ratio to all": max(own / means["nuisance"][0], listed)}),
-                    flush=True,
-                )
+                row |= {"ratio": own / listed, "ratio to all": own / first}
+                print(table.add({**row, "auto ratio": auto / listed, "auto to all": auto / first}), flush=True)
     table.write(
         "Regret in % of the best cost. Ratios: the best of the three SPO+ models with partial feedback, by the better "
-        "one of least squares and quadratic ridge on what was seen, and by the best that predicts and then decides."
+        "one of least squares and quadratic ridge on what was seen, and by the best that predicts and then decides; "
+        "then the same of auto, which chooses among nuisance, SPO+ direct and SPO+ robust on the log."
     )
 
 

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._training.baselines import quick_baselines
 from .._training.fitted import check_frames, fitted_region, metadata_checked
 from .._training.inputs import check_ndim, frame_attributes, seen_or_none, set_fitted
+from .._utils.confidence import mean_and_error
 from .._utils.errors import warn_once
-from .._utils.frames import LISTED, as_rows, check_index, take_rows
+from .._utils.frames import LISTED, as_rows, check_index, column_names, take_rows
 from .._utils.params import N_JOBS, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
@@ -24,10 +25,11 @@ from ..regions.base import Region
 from ._base import DecisionRegressor
 from ._compose import check_no_classifier, find_model, fit_with
 from ._decide import decide
-from ._estimated_cost import choose_method, estimated_cost
+from ._estimated_cost import estimated_cost
 from ._feedback_costs import (
     DIRECT,
     LAMBDA,
+    NUISANCE,
     PINV,
     ROBUST,
     Nuisances,
@@ -59,13 +61,14 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
     nuisance : regressor or None, default=None
         Regression of the costs.  None means the one of ridge, ridge on products of features, and boosted trees that
         predicts held-out costs best.  If only totals were seen it must be linear; a pipeline may transform features.
-    method : {"auto", "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"}, default="auto"
+    method : {"auto", "direct", "nuisance", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"}, \
+            default="auto"
         Pseudo-costs.  "direct": what was seen, and predictions elsewhere.  "doubly_robust": predictions, corrected by
         what was seen divided by its probability; small probabilities are clipped.  "doubly_robust_lambda" adds to all
         of them instead, and "doubly_robust_pinv" divides by them as they are.  If only totals were seen, these are
         eigenvalues of the second moment of past decisions, and small is what is below 1 for decisions of 0 and 1.
-        "auto": "direct", unless held-out decisions after training with "doubly_robust" are estimated to be better by
-        two standard errors.
+        "nuisance": ``predict`` gives the costs that the nuisance predicts, and ``estimator`` is not used.  "auto": the
+        one of "direct", "nuisance" and "doubly_robust" whose held-out decisions have the lowest estimated cost.
     propensity : None, classifier or array-like, default=None
         Probability of seeing each cost.  None: its frequency in the log; or, with a warning, a logistic regression on
         the features, if they are finite numbers and a regression predicts which costs were seen in held-out samples
@@ -85,7 +88,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
     Attributes
     ----------
     estimator_ : estimator
-        The fitted estimator.
+        The fitted estimator, which does not decide if ``method_`` is "nuisance".
     region_ : Region
         Where decisions are made.
     pseudo_costs_ : ndarray of shape (n_samples, d)
@@ -98,14 +101,14 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         Mean held-out error of what was seen, summed over costs, of each candidate: the squared error, or the Poisson
         deviance if costs are minimized and none is negative.
     method_ : str
-        Which pseudo-costs were used.
+        Which method was used.
     feedback_ : {"full", "costs", "totals"}
         What was seen: all costs, some of them, or totals of past decisions.
     identified_ : bool ndarray of shape (d,)
         Whether the log says something about the cost of each variable.  The others count as the worst of the sample.
     cv_results_ : dict
-        With ``method="auto"``: estimated mean cost of held-out decisions by method, and the standard error of the
-        difference.
+        With ``method="auto"``: doubly robust estimate of the mean cost of held-out decisions by method, and the
+        standard error of the difference between the best two.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -146,7 +149,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
     """
 
     _parameter_checks: ClassVar[dict[str, Check]] = {
-        "method": one_of("auto", DIRECT, ROBUST, LAMBDA, PINV),
+        "method": one_of("auto", DIRECT, NUISANCE, ROBUST, LAMBDA, PINV),
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
@@ -228,10 +231,11 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         given: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
         columns: Any = decisions if totals else y
         attributes = frame_attributes(self, X, columns, reset=True, groups=groups, **given)
-        check_index(X=X, y=y, decisions=decisions)
+        chances = self.propensity if propensity is None else propensity
+        chances = align(chances, y, self.region, column_names(decisions), name="propensity")
+        check_index(X=X, y=y, decisions=decisions, propensity=chances)
         attributes |= noted_features(self, X)
         X = as_rows(X, estimator=self)
-        chances = self.propensity if propensity is None else propensity
         log, view = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
         n, d = log.C.shape
         names = attributes.get("cost_names_in_", view.names(d))
@@ -242,22 +246,15 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
             learned |= {"method_": DIRECT, "nuisance_": None, "propensity_": None, "nuisance_name_": ""}
             learned |= {"nuisance_errors_": {}, "cv_results_": {}}
         else:
-            if lost.any():
-                warn_once(
-                    f"The log says nothing about the cost of {np.count_nonzero(lost)} of {d} decision variables: "
-                    f"{_say(lost, names)}. They count as the worst of each sample. See identified_."
-                )
             with Activity("partial feedback", self.verbose) as progress:
                 target, fits = self._pseudo_costs(log, model, chances, groups, progress)
                 progress.update("estimator")
             learned |= fits
         rows = np.flatnonzero(np.isfinite(target).all(axis=1))
         fitted = _train(model, log, target, rows)
-        if lost.any() and (_decide(fitted, log, rows)[:, lost] != 0.0).any(axis=1).all():
-            raise ValueError(
-                "All decisions of the fitted model use a variable about whose cost the log says nothing: "
-                f"{_say(lost, names)}. Add samples with other decisions, or exclude these variables from the region."
-            )
+        nuisance = learned["nuisance_"] if learned["method_"] == NUISANCE else None
+        if lost.any():
+            _check_unidentified(lost, _decide(fitted, log, rows, nuisance), names)
         parts = (take_rows(part, rows) for part in (log.weight, log.offset, log.possible))
         learned |= {
             "estimator_": fitted,
@@ -291,27 +288,16 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         splits = cv_splits(self.cv, log.X, log.C, log.weight, groups, scored=False)
         name, nuisances, errors = choose_nuisance(log, splits, self.nuisance, seed, self.n_jobs)
         method, results = self.method, dict[str, float]()
-        if method == DIRECT:
+        if method in (DIRECT, NUISANCE):
             chances = Nuisances(log, splits, fit_propensity(propensity, log), self.n_jobs)
         else:
             progress.update("propensities")
             chances = choose_propensity(log, splits, propensity, groups, self.n_jobs)
         if method == "auto":
             progress.update("method")
-            values = np.full((2, len(log.C)), np.nan)
-            judge = pseudo_costs(log, nuisances.held_out(), propensities(log, chances), PINV)
-            for train, test in nuisances.splits:
-                M, P = nuisances.held_out(without=test), propensities(log, chances, without=test)
-                rows = train[np.isfinite(M[train]).all(axis=1)]
-                for k, candidate in enumerate((DIRECT, ROBUST) if rows.size else ()):
-                    target = pseudo_costs(log, M, P, candidate)
-                    W = _decide(_train(model, log, target, rows), log, test)
-                    values[k, test] = np.einsum("ij,ij->i", judge[test], W)
-            if not np.isfinite(values).any():
-                raise ValueError("method='auto' needs at least three folds. Use another cv, or name the method.")
-            method, results = choose_method(values, log, groups)
+            method, results = _choose_method(log, model, nuisances, chances, groups)
         final = None
-        if method != DIRECT:
+        if method not in (DIRECT, NUISANCE):
             final = propensities(log, chances)
             warn_clipped(log, final, method)
         fits = {"method_": method, "cv_results_": results, "nuisance_name_": name, "nuisance_errors_": errors}
@@ -319,7 +305,8 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         return pseudo_costs(log, nuisances.held_out(), final, method), fits
 
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
-        C_hat = predict_member(self.estimator_, as_rows(X, estimator=self))
+        rows = as_rows(X, estimator=self)
+        C_hat = self.nuisance_.predict(rows) if self.method_ == NUISANCE else predict_member(self.estimator_, rows)
         return C_hat if self._target_shape else C_hat.ravel()
 
     def score(
@@ -349,10 +336,12 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         """
         check_is_fitted(self)
         given: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
-        decisions = align(decisions, y, self.region_, getattr(self, "cost_names_in_", None))
+        names = getattr(self, "cost_names_in_", None)
+        decisions = align(decisions, y, self.region_, names)
         if decisions is None:
             check_frames(self, X=X, y=y, **given)
         chances = self.propensity if propensity is None else propensity
+        chances = align(chances, y, self.region_, names, name="propensity")
         log, _ = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
         if log.complete:
             return super().score(X, y, **given)
@@ -382,15 +371,53 @@ def _train(model: Any, log: Log, target: np.ndarray, rows: np.ndarray) -> Any:
     return fit_with(clone(model), some.X, y, **known)
 
 
-def _decide(fitted: Any, log: Log, rows: np.ndarray) -> np.ndarray:
-    """Decisions of a fitted model for some rows."""
+def _decide(fitted: Any, log: Log, rows: np.ndarray, nuisance: Any = None) -> np.ndarray:
+    """Decisions for some rows of a fitted model, or of a nuisance in the region of this model."""
     some = log.take(rows)
+    policy, region = (fitted, None) if nuisance is None else (nuisance, fitted_region(fitted))
     with metadata_checked():
-        return decide(fitted, some.X, offset=some.offset, region_params=some.region_params)
+        return np.asarray(decide(policy, some.X, region=region, offset=some.offset, region_params=some.region_params))
 
 
-def _say(lost: np.ndarray, names: Names) -> str:
-    """Names of the first variables of a mask."""
+def _choose_method(
+    log: Log, model: Any, nuisances: Nuisances, chances: Nuisances, groups: ArrayLike | None
+) -> tuple[str, dict[str, float]]:
+    """The method whose held-out decisions have the lowest doubly robust estimate of their cost."""
+    names = (DIRECT, NUISANCE, ROBUST)
+    values = np.full((len(log.C), len(names)), np.nan)
+    judge = pseudo_costs(log, nuisances.held_out(), propensities(log, chances), PINV)
+    for train, test in nuisances.splits:
+        M, P = nuisances.held_out(without=test), propensities(log, chances, without=test)
+        rows = train[np.isfinite(M[train]).all(axis=1)]
+        if not rows.size:
+            continue
+        direct, robust = (_train(model, log, pseudo_costs(log, M, P, name), rows) for name in (DIRECT, ROBUST))
+        own = nuisances.models[train.tobytes()]
+        decisions = (_decide(direct, log, test), _decide(direct, log, test, own), _decide(robust, log, test))
+        values[test] = np.column_stack([np.einsum("ij,ij->i", judge[test], W) for W in decisions])
+    held = np.flatnonzero(np.isfinite(values).all(axis=1))
+    if not held.size:
+        raise ValueError("method='auto' needs at least three folds. Use another cv, or name the method.")
+    values, weight = values[held], take_rows(log.weight, held)
+    labels = None if groups is None else np.asarray(groups)[held]
+    means, _ = mean_and_error(values, weight, labels)
+    best, second = np.argsort(log.worst * means, kind="stable")[:2]
+    _, (error,) = mean_and_error(values[:, [best]] - values[:, [second]], weight, labels)
+    return names[best], dict(zip(names, means.tolist(), strict=True)) | {"standard_error": float(error)}
+
+
+def _check_unidentified(lost: np.ndarray, W: np.ndarray, names: Names) -> None:
+    """Warn that the log says nothing about some variables; an error if all decisions use them."""
+    share = (W[:, lost] != 0.0).any(axis=1).mean()
     named = default_names(len(lost)) if names is None else np.asarray(names)
     which = [str(named[j]) for j in np.flatnonzero(lost)]
-    return ", ".join(which[:LISTED]) + (f" and {len(which) - LISTED} more" if len(which) > LISTED else "")
+    listed = ", ".join(which[:LISTED]) + (f" and {len(which) - LISTED} more" if len(which) > LISTED else "")
+    warn_once(
+        f"The log says nothing about the cost of {len(which)} of {len(lost)} decision variables: {listed}. They count "
+        f"as the worst of each sample, and {share:.0%} of the decisions of the fitted model use them. See identified_."
+    )
+    if share == 1.0:
+        raise ValueError(
+            f"All decisions of the fitted model use a variable about whose cost the log says nothing: {listed}. Add "
+            "samples with other decisions, or exclude these variables from the region."
+        )

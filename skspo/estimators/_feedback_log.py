@@ -14,6 +14,7 @@ from ..losses import check_offset, check_weight
 from ..regions._names import say_variable
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
+from ..regions.capabilities import RANK
 from ..regions.check import check_not_labels, check_region
 from ._report import ORACLE_TOLERANCE
 
@@ -67,24 +68,24 @@ def is_array(propensity: object) -> bool:
     return isinstance(propensity, list | tuple | np.ndarray) or column_labels(propensity) is not None
 
 
-def align(decisions: Any, y: Any, region: object, known: np.ndarray | None = None) -> Any:
-    """Past decisions with their columns in the order of the costs of ``fit``, of y or of the region.
+def align(data: Any, y: Any, region: object, known: np.ndarray | None = None, *, name: str = "decisions") -> Any:
+    """Decisions or propensities with their columns in the order of the costs of ``fit``, of y or of the region.
 
     Other names than these are an error.
     """
-    if column_labels(decisions) is None:
-        return decisions
+    if column_labels(data) is None:
+        return data
     if known is None and np.ndim(y) == 2:
         known = column_names(y)
     if known is None and isinstance(region, Region):
-        known = region.names(decisions.shape[1])
+        known = region.names(data.shape[1])
     if known is None:
-        return decisions
+        return data
     names = list(known)
-    if column_labels(decisions) != names and set(column_labels(decisions) or ()) == set(names):
-        decisions = decisions[names]
-    check_columns({"decisions": decisions}, Known(names, "the names of the decision variables", repr(names)))
-    return decisions
+    if column_labels(data) != names and set(column_labels(data) or ()) == set(names):
+        data = data[names]
+    check_columns({name: data}, Known(names, "the names of the decision variables", repr(names)))
+    return data
 
 
 def read_log(
@@ -126,7 +127,7 @@ def read_log(
     view = region.with_rows(region_params, n, d)
     possible, weight, known = view.possible(n, d), check_weight(sample_weight, C), check_offset(offset, (n, d))
     if W is not None:
-        _check_feasible(W, view, possible)
+        check_feasible(W, view, possible)
     if W is not None and given.ndim == 1:
         z = _read_totals(given, W, known)
     else:
@@ -162,7 +163,9 @@ def _read_seen(
     return C if offset is None else C - offset
 
 
-def _check_feasible(W: np.ndarray, region: Region, possible: np.ndarray | None) -> None:
+def check_feasible(
+    W: np.ndarray, region: Region, possible: np.ndarray | None, name: str = "decisions", what: str = "past decision"
+) -> None:
     """Raise an error if a decision is not in the region, as far as the oracle shows it.
 
     No decision is below the least cost.  The costs are the direction from the decision to a center: for decisions of 0
@@ -180,9 +183,9 @@ def _check_feasible(W: np.ndarray, region: Region, possible: np.ndarray | None) 
     if outside.any():
         row = int(outside.argmax())
         raise ValueError(
-            f"The past decision of row {row} is not in {region.label}, and {np.count_nonzero(outside)} of {len(W)} "
-            "rows are not. decisions must have one feasible decision for each sample; check the order of the columns, "
-            "and region_params."
+            f"The {what} of row {row} is not in {region.label}, and {np.count_nonzero(outside)} of {len(W)} rows are "
+            f"not. {name} must have one feasible decision for each sample; check the order of the columns, and "
+            "region_params."
         )
 
 
@@ -215,6 +218,9 @@ def read_propensity(propensity: Any, log: Log, shape: tuple[int, ...]) -> np.nda
     if log.z is not None:
         if not np.isfinite(P).all() or not np.allclose(P, np.swapaxes(P, -1, -2)):
             raise ValueError("propensity must be finite and symmetric: the second moment of past decisions.")
+        values = np.linalg.eigvalsh(P)
+        if (values[..., 0] < -RANK * values[..., -1]).any() or (values[..., -1] <= 0.0).any():
+            raise ValueError("propensity must be positive semidefinite and not zero: the second moment E[w w^T].")
         return P
     wrong = log.seen & ~((P > 0.0) & (P <= 1.0))  # NaN where nothing was seen is fine
     if wrong.any():

@@ -38,7 +38,8 @@ from ._two_stage import TwoStageRegressor
 #: same regret and take longer (``benchmarks/features.py``).
 KERNEL_FEATURES = 40
 
-#: Leaves of the boosted trees, fewer than 31, the default of scikit-learn, because there is a tree for each cost.
+#: Leaves of the boosted trees, fewer than 31, the default of scikit-learn, because there is a tree for each cost.  On
+#: logs of 400 samples of 5x5 paths 4, 8 and 31 have the same held-out deviance within 1 %.
 LEAVES = 8
 
 #: Largest number of features for which there is a default member with all their products, 54 of them.

@@ -461,6 +461,49 @@ def test_auto_takes_doubly_robust_if_the_nuisance_is_wrong():
     assert good.fit(X, seen, propensity=P).method_ == "direct"
 
 
+def test_auto_takes_the_nuisance_if_the_estimator_is_wrong():
+    """Costs are quadratic, and the estimator is linear; its own decisions are chosen if they are better."""
+    X = np.random.default_rng(0).normal(size=(600, 1))
+    C = np.column_stack([X[:, 0] ** 2 - 1, 0 * X[:, 0]]) + 0.1 * np.random.default_rng(1).normal(size=(600, 2))
+    seen = np.where(np.eye(2)[np.random.default_rng(2).integers(2, size=600)] > 0, C, np.nan)
+    known = np.tile([0.3, 0.0], (600, 1))
+    model = PartialFeedbackRegressor(least_squares(Simplex()), random_state=0).fit(X, seen + known, offset=known)
+    assert model.nuisance_name_ == "quadratic ridge" and model.method_ == "nuisance"
+    results = model.cv_results_
+    assert min(results, key=results.get) in ("nuisance", "standard_error")
+    assert results["direct"] - results["nuisance"] > 2 * results["standard_error"]
+    np.testing.assert_allclose(model.predict(X, offset=known), model.nuisance_.predict(X) + known)
+    W = Simplex().argmin(model.nuisance_.predict(X) + known)
+    np.testing.assert_array_equal(model.decide(X, offset=known), W)
+    named = clone(model).set_params(method="nuisance").fit(X, seen + known, offset=known)
+    np.testing.assert_array_equal(named.predict(X, offset=known), model.predict(X, offset=known))
+    value = PartialFeedbackRegressor(least_squares(Simplex(sense="max")), random_state=0)
+    assert value.fit(X, -seen - known, offset=-known).method_ == "nuisance"
+    linear = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="nuisance").fit(X[:, :1], seen)
+    copy = pickle.loads(pickle.dumps(linear))
+    assert copy.score(X, seen) == linear.score(X, seen)
+
+
+@pytest.mark.filterwarnings("ignore:What was seen depended", "ignore:Past decisions depended")
+@pytest.mark.parametrize("case", ["weights", "time", "groups", "shared", "totals"])
+def test_auto_with_everything_that_samples_may_have(case):
+    X, C, W = choices(80)
+    member, y, given, params = least_squares(Simplex()), np.where(W > 0, C, np.nan), {}, {"nuisance": Ridge()}
+    if case == "weights":
+        given = {"sample_weight": np.r_[np.zeros(10), 1e-9, np.full(69, 1e3)]}
+    elif case == "time":
+        params["cv"] = TimeSeriesSplit(4)
+    elif case == "groups":
+        given = {"groups": np.arange(80) // 4}
+    elif case == "shared":
+        X, member = C.repeat(2, axis=1), TwoStageRegressor(LinearRegression(), Simplex(), shared=True)
+    else:
+        y, given = (W * C).sum(axis=1), {"decisions": W}
+    model = PartialFeedbackRegressor(member, **params).fit(X, y, **given)
+    assert model.method_ in ("direct", "nuisance", "doubly_robust")
+    assert np.isfinite(model.predict(X)).all() and model.predict(X).shape == C.shape
+
+
 def test_the_default_nuisance_is_the_best_of_three():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
@@ -573,6 +616,38 @@ def test_columns_of_decisions_in_another_order_are_matched():
     seen = pd.DataFrame(np.where(W > 0, C, np.nan), columns=names)
     model = PartialFeedbackRegressor(least_squares(Simplex()), **LINEAR).fit(X, seen, decisions=shuffled)
     assert list(model.decide(X, as_frame=True).columns) == names
+
+
+def test_propensities_are_matched_by_name():
+    X, C, W = choices()
+    names = list("abcd")
+    y, P = pd.DataFrame(np.where(W > 0, C, np.nan), columns=names), np.tile([0.4, 0.3, 0.2, 0.1], (150, 1))
+    frame = pd.DataFrame(P, columns=names)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust_pinv")
+    expected = model.fit(X, y, propensity=P).pseudo_costs_
+    shuffled = frame[["c", "a", "d", "b"]]
+    np.testing.assert_array_equal(model.fit(X, y, propensity=shuffled).pseudo_costs_, expected)
+    assert model.score(X, y, propensity=shuffled) == model.score(X, y, propensity=P)
+    with pytest.raises(ValueError, match="The columns of propensity should match"):
+        model.fit(X, y, propensity=frame.rename(columns={"a": "z"}))
+    with pytest.raises(ValueError, match="The index of propensity has the labels"):
+        model.fit(X, y, propensity=frame[::-1])
+
+
+def test_costs_that_are_all_zero(recwarn):
+    X, C, W = choices()
+    seen = np.where(W > 0, np.abs(C) * [0, 1, 1, 1], np.nan)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), method="direct", random_state=0).fit(X, seen)
+    np.testing.assert_array_equal(model.nuisance_.predict(X)[:, 0], 0.0)
+    assert not recwarn
+
+
+def test_the_share_of_decisions_that_rest_on_what_was_never_seen_is_said():
+    X, C, _ = choices()
+    always = np.eye(4)[[1] * 150]
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust")
+    with pytest.warns(UserWarning, match=r"nothing about the cost of 3 of 4 .* and [1-9]\d?% of the decisions"):
+        model.fit(X, C[:, 1], decisions=always)
 
 
 def test_residuals_of_rows_that_are_not_held_out_are_not_used():

@@ -66,6 +66,8 @@ BAD_FITS = [
     ({"propensity": [0.5, 0.0, 0.5]}, (X, SEEN), {}, "above 0 and at most 1"),
     ({}, (X, TOTALS), {"decisions": W, "propensity": np.ones((40, 3))}, "second moment of past decisions"),
     ({"propensity": np.triu(np.ones((3, 3)))}, (X, TOTALS), {"decisions": W}, "must be finite and symmetric"),
+    ({"propensity": -np.eye(3)}, (X, TOTALS), {"decisions": W}, "must be positive semidefinite"),
+    ({"propensity": np.zeros((3, 3))}, (X, TOTALS), {"decisions": W}, "must be positive semidefinite and not zero"),
     ({"propensity": LogisticRegression()}, (X, TOTALS), {"decisions": W}, "cannot estimate the second moment"),
     ({"nuisance": KNeighborsRegressor()}, (X, TOTALS), {"decisions": W}, "the nuisance must be linear"),
     (
@@ -128,7 +130,7 @@ def test_every_point_that_is_no_path_is_found():
     """Against a list of all paths: every other set of three or four streets is refused."""
     from itertools import combinations
 
-    from skspo.estimators._feedback_log import _check_feasible
+    from skspo.estimators._feedback_log import check_feasible
 
     region = ShortestPath.grid(3, 3)
     paths = {tuple(w) for w in region.argmin(np.random.default_rng(0).exponential(size=(500, 12)))}
@@ -137,10 +139,10 @@ def test_every_point_that_is_no_path_is_found():
         for some in combinations(range(12), k):
             w = np.isin(np.arange(12), some).astype(float)
             if tuple(w) in paths:
-                _check_feasible(w[None], region, None)
+                check_feasible(w[None], region, None)
             else:
                 with pytest.raises(ValueError, match="is not in"):
-                    _check_feasible(w[None], region, None)
+                    check_feasible(w[None], region, None)
 
 
 def test_names_of_decisions_that_are_not_those_of_the_costs():
@@ -175,6 +177,8 @@ def test_a_failed_fit_does_not_change_the_model():
 BAD_ESTIMATES = [
     ((W, X, SEEN), {}, ValueError, "has no region"),
     ((W[:-1], X, SEEN), {"region": Simplex()}, ValueError, "policy must be a fitted model, or decisions of shape"),
+    ((2 * W, X, SEEN), {"region": Simplex()}, ValueError, "decision of policy of row 0 is not in Simplex"),
+    ((W, X, SEEN), {"region": Simplex(), "other": 1 - W}, ValueError, "other must have one feasible decision"),
     ((W, X, SEEN), {"region": Simplex(), "other": "before"}, ValueError, "other must be a policy"),
     ((W, X, SEEN), {"region": Simplex(), "other": "past"}, ValueError, "'past' if decisions are given"),
     ((W, X, SEEN), {"region": Simplex(), "method": "ips"}, ValueError, "method must be one of"),
