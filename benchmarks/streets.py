@@ -13,6 +13,8 @@ Predictions of a linear model may be negative, and the best flow then contains c
 negative predictions by a softplus, so "least squares, clipped" is the one to compare with their squared error.  Ratios
 are medians over the draws of the regret divided by that of "least squares, clipped", with bootstrap standard errors.
 "stack" weighs cross-validated SPO+, least squares, and a ridge regression on the products of the features.
+
+The table is written after each draw.
 """
 
 from __future__ import annotations
@@ -45,8 +47,16 @@ def stack(region: sk.Region) -> sk.SPOStackingRegressor:
     return sk.SPOStackingRegressor(region, members, random_state=0)
 
 
-NOT_CLIPPED, CV, STACK = "least squares, not clipped", "SPO+ CV", "stack"
-METHODS = (NOT_CLIPPED, BASE, CV, STACK)
+CV, STACK = "SPO+ CV", "stack"
+#: bounds of least squares, as shares of the mean training cost of each street; "auto" is a fifth
+BOUNDS: dict[str, Any] = {
+    "least squares, not clipped": None,
+    "least squares, clipped at zero": 0.0,
+    "least squares, clipped at a tenth": 0.1,
+    BASE: "auto",
+    "least squares, clipped at three tenths": 0.3,
+}
+METHODS = (*BOUNDS, CV, STACK)
 
 
 def draw(n: int, seed: int) -> tuple[tuple[Any, ...], list[np.ndarray], list[np.ndarray]]:
@@ -65,12 +75,11 @@ def draw(n: int, seed: int) -> tuple[tuple[Any, ...], list[np.ndarray], list[np.
 def run(n: int, seed: int) -> tuple[dict[str, float], dict[str, float]]:
     """Regret in percent of each method, and seconds of processor time of its fit."""
     streets, train, test = draw(n, seed)
-    regions = {bounds: sk.ShortestPath.undirected(*streets, cost_bounds=bounds) for bounds in ("auto", None)}
-    models = {
-        NOT_CLIPPED: sk.TwoStageRegressor(region=regions[None]),
-        BASE: sk.TwoStageRegressor(region=regions["auto"]),
-        STACK: stack(regions["auto"]),
-    }
+    models: dict[str, Any] = {}
+    for name, share in BOUNDS.items():
+        bounds = (share * train[1].mean(axis=0), None) if isinstance(share, float) else share
+        models[name] = sk.TwoStageRegressor(region=sk.ShortestPath.undirected(*streets, cost_bounds=bounds))
+    models[STACK] = stack(sk.ShortestPath.undirected(*streets))
     regret, seconds = {}, {}
     for name, model in models.items():
         start = time.process_time()
@@ -99,27 +108,31 @@ def main() -> None:
     options = {"packages": ("numpy", "scipy", "networkx", "highspy"), "file": args.out, "quick": args.quick}
     table = Table("streets", key=("n", "method"), columns=columns, **options)
     print(table.head())
-    for n in samples:
-        runs = [run(n, seed) for seed in range(draws)]
-        base = np.array([regret[BASE] for regret, _ in runs])
-        again = np.random.default_rng(0).integers(draws, size=(BOOTSTRAP, draws))
-        for name in METHODS:
-            values = np.array([regret[name] for regret, _ in runs])
-            ratios = values / base
-            row = {"n": n, "method": name, "draws": draws, "mean regret %": values.mean()}
-            row |= {"median regret %": np.median(values), "ratio": np.median(ratios), "better in": np.sum(ratios < 1)}
-            row |= {"error": np.median(ratios[again], axis=1).std(), "regrets": values}
-            print(
-                table.add(row | {"s per fit": None if name == CV else np.mean([s[name] for _, s in runs])}), flush=True
-            )
     squared = PUBLISHED["squared error"]
     notes = [
         f"published, 100 samples, three tasks, mean regret divided by that of squared error: {name} "
         + " / ".join(f"{value / base:.3f}" for value, base in zip(PUBLISHED[name], squared, strict=True))
         for name in ("SPO+", "both")
     ]
-    table.write(f"Seeds (n, draw), draws 0 to {draws - 1}.", notes=notes)
+    for n in samples:
+        runs: list[tuple[dict[str, float], dict[str, float]]] = []
+        for seed in range(draws):
+            runs.append(run(n, seed))
+            lines = [table.add(summary(n, name, runs)) for name in METHODS]
+            table.write("Seeds (n, draw), draws from 0 on.", notes=notes)
+        print(*lines, sep="\n", flush=True)
     print("", *notes, sep="\n")
+
+
+def summary(n: int, name: str, runs: list[tuple[dict[str, float], dict[str, float]]]) -> dict[str, Any]:
+    """Regrets of a method over the draws, and their ratio to those of least squares, clipped."""
+    values = np.array([regret[name] for regret, _ in runs])
+    ratios = values / [regret[BASE] for regret, _ in runs]
+    again = np.random.default_rng(0).integers(len(runs), size=(BOOTSTRAP, len(runs)))
+    row = {"n": n, "method": name, "draws": len(runs), "mean regret %": values.mean(), "ratio": np.median(ratios)}
+    row |= {"median regret %": np.median(values), "error": np.median(ratios[again], axis=1).std(), "regrets": values}
+    seconds = None if name == CV else np.mean([seconds[name] for _, seconds in runs])
+    return row | {"better in": np.sum(ratios < 1), "s per fit": seconds}
 
 
 if __name__ == "__main__":
