@@ -11,8 +11,9 @@ connected graphs of 30 nodes and 54 streets, one cost for both directions, ten f
 Predictions of a linear model may be negative, and the best flow then contains cycles.  "clipped" is the default of
 ``ShortestPath.undirected``: at least a fifth of the mean training cost of each street.  The published models avoid
 negative predictions by a softplus, so "least squares, clipped" is the one to compare with their squared error.  Ratios
-are medians over the draws of the regret divided by that of "least squares, clipped", with bootstrap standard errors.
-"stack" weighs cross-validated SPO+, least squares, and a ridge regression on the products of the features.
+are medians over the draws of the regret divided by that of "least squares, clipped", with bootstrap standard errors; a
+draw has no ratio if one path is always the best.  "stack" weighs cross-validated SPO+, least squares, and a ridge
+regression on the products of the features.
 
 The table is written after each draw.
 """
@@ -127,8 +128,9 @@ def main() -> None:
 def summary(n: int, name: str, runs: list[tuple[dict[str, float], dict[str, float]]]) -> dict[str, Any]:
     """Regrets of a method over the draws, and their ratio to those of least squares, clipped."""
     values = np.array([regret[name] for regret, _ in runs])
-    ratios = values / [regret[BASE] for regret, _ in runs]
-    again = np.random.default_rng(0).integers(len(runs), size=(BOOTSTRAP, len(runs)))
+    base = np.array([regret[BASE] for regret, _ in runs])
+    ratios = values[base > 0] / base[base > 0]
+    again = np.random.default_rng(0).integers(len(ratios), size=(BOOTSTRAP, len(ratios)))
     row = {"n": n, "method": name, "draws": len(runs), "mean regret %": values.mean(), "ratio": np.median(ratios)}
     row |= {"median regret %": np.median(values), "error": np.median(ratios[again], axis=1).std(), "regrets": values}
     seconds = None if name == CV else np.mean([seconds[name] for _, seconds in runs])

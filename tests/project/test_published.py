@@ -236,3 +236,23 @@ def test_quick_run_of_the_schedules(scheduling, monkeypatch, tmp_path):
     before = file.read_text()
     scheduling.main()
     assert file.read_text() == before  # nothing is fitted again
+
+
+# -- streets both ways -------------------------------------------------------------------------------------------------
+
+
+def test_ratios_of_streets():
+    """By hand: the median of 0.5, 0.75 and 1; the draw in which nothing can be decided does not count."""
+    streets = load("streets")
+    runs = [
+        ({streets.BASE: base, streets.STACK: own}, {streets.STACK: 1.0})
+        for base, own in ((4, 2), (4, 3), (1, 1), (0, 0))
+    ]
+    row = streets.summary(100, streets.STACK, runs)
+    assert row["ratio"] == 0.75 and row["better in"] == 2 and row["draws"] == 4 and row["mean regret %"] == 1.5
+
+
+def test_data_of_streets():
+    (edges, source, target), (X, C), (X_test, C_test) = load("streets").draw(100, 0)
+    assert len(edges) == 54 and len({node for edge in edges for node in edge}) == 30 and source != target
+    assert X.shape == (100, 10) and C.shape == (100, 54) and len(X_test) == len(C_test) == 1000 and (C > 0).all()
