@@ -178,6 +178,7 @@ def main() -> None:
             squares = sk.TwoStageRegressor(region=region).fit(X, C)
             loss = sk.spo_plus_loss(C, squares.predict(X), region)
             runs["least squares", ""] = Run(np.nan, np.nan, loss, squares.predict)
+            tuned = runs[RECIPES[1].name, ""]
             for (who, details), run in runs.items():
                 row = {"degree": degree, "n": n, "who": who, "details": details, "s to 1 %": run.near}
                 row |= {
@@ -186,8 +187,9 @@ def main() -> None:
                     "above optimum": max(run.loss / optimum - 1, 0.0),
                 }
                 row["test regret"] = sk.normalized_spo_loss(C_test, run.predict(X_test), region)
+                if who.startswith("skspo"):
+                    row |= {"PyEPO tuned, s": tuned.near, "ratio": tuned.near / run.near}
                 print(table.add(row), flush=True)
-            tuned = runs[RECIPES[1].name, ""]
             whats = {"fit to the optimum": exact, f"fit with tol={NEAR:g}": rough, "like for like": short}
             for what, run in whats.items():
                 arrived = bool(np.isfinite(tuned.near))

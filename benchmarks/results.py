@@ -25,7 +25,9 @@ file at once.  A row with the key of an earlier one replaces it, all others are 
 stores its date, the version of skspo and a hash of its sources ("run").  In the table, rows that do not have the date
 and the sources of the last run are marked in a column "run".
 
-    python benchmarks/results.py        lists for each file how many rows are of the present sources
+    python benchmarks/results.py            lists for each file how many rows are of the present sources
+    python benchmarks/results.py --write    also writes the section of tables from earlier versions; older.toml has the
+                                            reasons why they were not run again, and a table without one is an error
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ import json
 import math
 import platform
 import re
+import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +56,7 @@ import skspo
 from skspo.experiments.runner import write_atomically
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "README.md"
+OLDER = Path(__file__).with_name("older.toml")
 
 Row = dict[str, Any]
 Format = str | Callable[[Row], str]
@@ -242,15 +247,42 @@ def formatted(value: Any, form: str) -> str:
     return value if isinstance(value, str) else format(value, form)
 
 
-def main() -> None:
-    present = code_hash()
+def saved_tables() -> dict[str, list[Row]]:
+    """Runs ("run") of the rows of every file of results, by the name of the file."""
+    files = sorted((PAGE.parent / "results").glob("*.json"))
+    return {file.stem: [row["run"] for row in json.loads(file.read_text())["rows"]] for file in files}
+
+
+def older() -> list[tuple[str, list[Row], str]]:
+    """Tables with rows of an earlier version: name, runs of these rows, and why they were not run again."""
+    reasons = tomllib.loads(OLDER.read_text())
+    found = []
+    for name, runs in saved_tables().items():
+        if before := [run for run in runs if run["version"] != skspo.__version__]:
+            found.append((name, before, reasons.get(name, "")))
+    return found
+
+
+def older_section() -> str:
+    """The section of tables from earlier versions."""
+    rows = [(name, ", ".join(sorted({run["version"] for run in runs})), reason) for name, runs, reason in older()]
+    return markdown(("table", "version", "why not again"), rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Which results are of the present sources.")
+    parser.add_argument("--write", action="store_true", help="write the section of tables from earlier versions")
+    args = parser.parse_args()
+    present, reasons = code_hash(), {name: reason for name, _, reason in older()}
     print(f"present sources: skspo {skspo.__version__}, code {present}")
-    for file in sorted((PAGE.parent / "results").glob("*.json")):
-        saved = json.loads(file.read_text())
-        runs = [row["run"] for row in saved["rows"]]
+    for name, runs in saved_tables().items():
         current, dates = sum(run["code"] == present for run in runs), sorted({run["date"] for run in runs})
-        print(f"{file.stem:<16} {current:>4} of {len(runs):>4} rows are of these sources; run {', '.join(dates)}")
+        why = f"; earlier version: {reasons[name] or 'NO REASON'}" if name in reasons else ""
+        print(f"{name:<18} {current:>4} of {len(runs):>4} rows are of these sources; run {', '.join(dates)}{why}")
+    if args.write:
+        write_section(PAGE, "older", older_section())
+    return sum(not reason for reason in reasons.values())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

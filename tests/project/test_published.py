@@ -45,7 +45,7 @@ def test_data_of_the_notebooks(notebooks):
         "08": ([0.45499226, 1.2250547, 0.47572318], [6.626548, 1.4583247, 3.3590443]),
     }
     for notebook, (first, last) in known.items():
-        X, X_test, C, C_test = notebooks.notebook_data(notebook)
+        (X, X_test, C, C_test), _ = notebooks.notebook_data(notebook)
         n = notebooks.NOTEBOOKS[notebook][0]
         assert X.shape == (n, 5) and X_test.shape == (1000, 5) and C.shape == (n, 40) and C_test.shape == (1000, 40)
         train, test = train_test_split(np.arange(n + 1000), test_size=1000, random_state=42)
@@ -54,6 +54,18 @@ def test_data_of_the_notebooks(notebooks):
         np.testing.assert_allclose(features[0, :3], [-0.68002472, 0.2322537, 0.29307247], rtol=1e-7)
         np.testing.assert_allclose(costs[0, :3], first, rtol=1e-7)
         np.testing.assert_allclose(costs[-1, -3:], last, rtol=1e-7)
+
+
+def test_knapsacks_of_notebook_05(notebooks):
+    """``genData`` of PyEPO 2.2.7 with dim=2, deg=6, noise_width=0.5, seed=135."""
+    (X, X_test, C, C_test), region = notebooks.notebook_data("05")
+    assert X.shape == (100, 5) and C.shape == (100, 16) and X_test.shape == (1000, 5) and C_test.shape == (1000, 16)
+    assert region.sense == "max" and list(region.capacity) == [20, 20]
+    np.testing.assert_allclose(region.weights[0, :4], [4.59, 4.87, 5.19, 7.59])
+    np.testing.assert_allclose(region.weights[1, -2:], [7.56, 6.4])
+    assert C.sum() + C_test.sum() == 77600
+    first = np.flatnonzero(np.isclose(np.vstack([X, X_test])[:, 0], -0.58466682))
+    np.testing.assert_array_equal(np.vstack([C, C_test])[first, :4], [[3, 3, 3, 7]])
 
 
 def test_regrets_of_the_notebooks(notebooks):
@@ -68,7 +80,7 @@ def test_quick_run_of_the_notebooks(notebooks, monkeypatch, tmp_path, capsys):
     notebooks.main()
     rows = json.loads((tmp_path / "results" / "pyepo_notebooks.json").read_text())["rows"]
     assert {row["method"] for row in rows if row["package"] == "skspo"} == {"least squares", "SPO+"}
-    assert sum(row["package"] != "skspo" for row in rows) == 20
+    assert sum(row["package"] != "skspo" for row in rows) == 32
     assert "| 03 | PyEPO, as printed | AI-MLE | 7.24 | - |" in (tmp_path / "page.md").read_text()
 
 
@@ -224,3 +236,23 @@ def test_quick_run_of_the_schedules(scheduling, monkeypatch, tmp_path):
     before = file.read_text()
     scheduling.main()
     assert file.read_text() == before  # nothing is fitted again
+
+
+# -- streets both ways -------------------------------------------------------------------------------------------------
+
+
+def test_ratios_of_streets():
+    """By hand: the median of 0.5, 0.75 and 1; the draw in which nothing can be decided does not count."""
+    streets = load("streets")
+    runs = [
+        ({streets.BASE: base, streets.STACK: own}, {streets.STACK: 1.0})
+        for base, own in ((4, 2), (4, 3), (1, 1), (0, 0))
+    ]
+    row = streets.summary(100, streets.STACK, runs)
+    assert row["ratio"] == 0.75 and row["better in"] == 2 and row["draws"] == 4 and row["mean regret %"] == 1.5
+
+
+def test_data_of_streets():
+    (edges, source, target), (X, C), (X_test, C_test) = load("streets").draw(100, 0)
+    assert len(edges) == 54 and len({node for edge in edges for node in edge}) == 30 and source != target
+    assert X.shape == (100, 10) and C.shape == (100, 54) and len(X_test) == len(C_test) == 1000 and (C > 0).all()

@@ -106,3 +106,14 @@ def test_every_result_file_has_its_table(results):
         assert all(set(row["run"]) == {"date", "version", "code"} for row in saved["rows"])
         assert saved["name"] == file.stem and saved["profile"] == "full"
         assert f"<!-- {file.stem}:begin -->" in page
+
+
+def test_tables_of_earlier_versions_have_a_reason(results, tmp_path, monkeypatch):
+    """Each table with rows of an earlier version says why it was not run again; the page has the list."""
+    assert [name for name, _, reason in results.older() if not reason] == [], "add a sentence to benchmarks/older.toml"
+    assert set(results.tomllib.loads(results.OLDER.read_text())) <= set(results.saved_tables())
+    assert results.older_section() in results.PAGE.read_text(), "run python benchmarks/results.py --write"
+    (tmp_path / "older.toml").write_text("")
+    monkeypatch.setattr(results, "OLDER", tmp_path / "older.toml")
+    monkeypatch.setattr(results.skspo, "__version__", "99.0")
+    assert {name for name, _, reason in results.older() if not reason} == set(results.saved_tables())

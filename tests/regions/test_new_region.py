@@ -1,6 +1,7 @@
 """The region of the tutorial docs/guide/add_a_region.md, which shows this file, and the tests that it recommends."""
 
 import pickle
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -64,6 +65,43 @@ class ExactConsecutiveHours(ConsecutiveHours):
 # [end of cone form]
 
 
+# [by sample]
+class Windows(NamedTuple):
+    """What the oracle needs: one length, or one for each row."""
+
+    length: np.ndarray
+
+
+class HoursOfEachDay(ConsecutiveHours):
+    """The same, with a number of hours that may vary by sample."""
+
+    def _prepare(self, d):
+        return Windows(self._check(np.array([self.length]), d))
+
+    def row_shapes(self, d):
+        """Parameters that may vary by sample, and the shape of one sample's value."""
+        return {"length": ()}
+
+    def _read_rows(self, rows, data, d):
+        return {"length": self._check(rows["length"], d)}
+
+    def _check(self, length, d):
+        if ((length < 1) | (length > d)).any():
+            raise ValueError(f"HoursOfEachDay: length must be between 1 and {d}, the hours; got {length.tolist()}.")
+        return length
+
+    def _argmin(self, C, data):
+        length, hours = data.length[:, None].astype(int), np.arange(C.shape[1])
+        sums = np.pad(C.cumsum(axis=1), ((0, 0), (1, 0)))
+        ends = np.broadcast_to(np.minimum(hours + length, C.shape[1]), C.shape)
+        totals = np.where(hours + length <= C.shape[1], np.take_along_axis(sums, ends, axis=1) - sums[:, :-1], np.inf)
+        start = totals.argmin(axis=1)[:, None]
+        return ((start <= hours) & (hours < start + length)).astype(float)
+
+
+# [end of by sample]
+
+
 # [tests]
 def costs(n=200, d=8, seed=0):
     rng = np.random.default_rng(seed)
@@ -79,6 +117,23 @@ def test_oracle_against_all_windows(length):
     every = np.stack([C[:, k : k + length].sum(axis=1) for k in range(8 - length + 1)])
     assert_allclose((C * W).sum(axis=1), every.min(axis=0))
     assert set(np.unique(W)) <= {0.0, 1.0} and (W.sum(axis=1) == length).all()
+
+
+def test_lengths_that_vary_by_sample():
+    C = costs()
+    lengths = 1 + np.arange(len(C)) % 8
+    W = HoursOfEachDay().with_rows({"length": lengths}, *C.shape).argmin(C)
+    for length in range(1, 9):
+        rows = lengths == length
+        best = (C[rows] * ConsecutiveHours(length).argmin(C[rows])).sum(axis=1)
+        assert_allclose((C * W)[rows].sum(axis=1), best, atol=1e-12)
+        assert_allclose((C * HoursOfEachDay(length).argmin(C))[rows].sum(axis=1), best, atol=1e-12)
+    X, C = days(60, seed=0)
+    params = {"length": 1 + np.arange(60) % 3}
+    model = SPOPlusRegressor(HoursOfEachDay()).fit(X, C, region_params=params)
+    assert (model.decide(X, region_params=params).sum(axis=1) == params["length"]).all()
+    with pytest.raises(ValueError, match="length must be between 1 and 8"):
+        model.decide(X, region_params={"length": np.full(60, 9)})
 
 
 def test_sense_is_one_sign():
