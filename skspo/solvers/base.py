@@ -84,7 +84,7 @@ CALL = 4e4
 STEP = 1e6
 
 #: passes over the data that a certificate takes: values, decisions, and moves of decisions into the region
-CERTIFICATE = 10.0
+CERTIFICATE = 3.0
 
 #: relative gap of the fit to an easier problem, a sample or some of the rows, which is only a start
 START_TOL = 1e-2
