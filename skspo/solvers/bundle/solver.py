@@ -89,7 +89,6 @@ class BundleSolver(Solver):
     supports_sparse = True
     requires = ()
     supports_chunks = True
-    starts_from_sample = True
 
     def __init__(
         self,
@@ -114,6 +113,11 @@ class BundleSolver(Solver):
         groups = groups_for(objective, columns)
         passes = max(PASSES, columns / groups)
         return Estimate(passes * step_work(objective, CUTS * groups, columns), 8.0 * NUMBERS)
+
+    @classmethod
+    def starts_from_sample(cls, objective: LinearObjective) -> bool:
+        """The interior-point method needs no start that is near."""
+        return not can_leave_out_rows(objective)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""

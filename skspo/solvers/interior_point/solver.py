@@ -88,7 +88,6 @@ class InteriorPointSolver(Solver):
     name = "interior-point"
     requires = ("standard_form", "repair")
     supports_chunks = True
-    starts_from_sample = False
 
     @classmethod
     def missing(cls, region: Region) -> list[str]:
