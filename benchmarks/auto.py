@@ -5,8 +5,8 @@ penalties, shared models, products, regions of users, masks, weights that decay,
 sizes, penalties and data that are drawn at random.  The seed of the draw is printed, and another one each time, so that
 nobody can tune to it; ``--seed`` repeats a draw.
 
-Every problem has a process of its own, on one thread, with a small fit at first that loads compiled kernels.  Seconds
-are processor time, that of processes of back-ends included; of fits of less than a second the shortest of up to three.
+Every problem has a process of its own, on one thread, a copy of one that has loaded the compiled kernels.  Seconds are
+processor time, that of processes of back-ends included; of fits of less than a second the shortest of up to three.
 A solver counts if it reaches the certified gap of the row, 1e-6 unless its name says otherwise.  "auto" has ``--cap``
 seconds.  Where it reaches the gap, every other solver that can serve the problem has the time of "auto" and LEAST
 seconds more, because it is no better if it needs longer; elsewhere it has the whole cap.
@@ -32,13 +32,13 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import argparse
 import itertools
-import json
 import resource
 import secrets
-import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 from auto_problems import Problem, drawn, families, grid, make
@@ -51,8 +51,8 @@ MARKED, SHARE, WORST = 2.0, 0.95, 4.0
 #: and nobody waits for the difference
 EQUAL = 0.05
 
-#: seconds that other solvers have beyond the time of "auto": with less, the least-squares fit at the start is hurried
-LEAST = 2.0
+#: seconds that other solvers have beyond the time of "auto", so that those that are faster are not hurried at the end
+LEAST = 0.5
 
 #: number of fits of which the shortest counts, and the seconds in total after which there is no other
 REPEATS, SHORT = 3, 1.0
@@ -103,18 +103,23 @@ def fastest(problem: Problem, solver: str, cap: float) -> dict[str, Any] | None:
     return best
 
 
-def measure(problem: Problem, cap: float, solvers: list[str]) -> dict[str, Any]:
-    """Fits of one problem by all solvers, in this process."""
+def warm_up() -> None:
+    """Load the kernels for decisions and for points."""
     import numpy as np
 
     import skspo as sk
+
+    rng = np.random.default_rng(0)
+    small = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))
+    for kind in (sk.Simplex(), sk.TopK(2)):
+        sk.SPOPlusRegressor(kind, solver="dual", alpha=0.1).fit(*small)
+
+
+def measure(problem: Problem, cap: float, solvers: list[str]) -> dict[str, Any]:
+    """Fits of one problem by all solvers, in this process."""
     from skspo._utils import limits
 
     warnings.simplefilter("ignore")
-    rng = np.random.default_rng(0)
-    small = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))
-    for kind in (sk.Simplex(), sk.TopK(2)):  # load the kernels for decisions and for points
-        sk.SPOPlusRegressor(kind, solver="dual", alpha=0.1).fit(*small)
     wall_clock = limits.perf_counter
     results: dict[str, Any] = {}
     for solver in ["auto", *solvers]:
@@ -131,14 +136,13 @@ def measure(problem: Problem, cap: float, solvers: list[str]) -> dict[str, Any]:
 
 
 def run(problem: Problem, cap: float, solvers: list[str]) -> dict[str, Any] | None:
-    """The same in a process of its own; None if it failed."""
-    command = [sys.executable, __file__, "--one", json.dumps([*problem, cap, solvers])]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
-    if done.returncode:
-        print(f"{problem.name}: {(done.stderr.splitlines() or ['killed'])[-1]}", file=sys.stderr)
-        return None
-    results: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return results
+    """The same in a copy of this process; None if it failed."""
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        try:
+            return pool.submit(measure, problem, cap, solvers).result()
+        except Exception as error:
+            print(f"{problem.name}: {str(error) or type(error).__name__}", file=sys.stderr)
+            return None
 
 
 def cell(result: dict[str, Any] | None, tol: float) -> str:
@@ -204,12 +208,8 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=44, help="number of problems that are drawn")
     parser.add_argument("--missing", action="store_true", help="only rows that are not in the results beside --out")
     out_option(parser)
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.one:
-        *fields, cap, solvers = json.loads(args.one)
-        print(json.dumps(measure(Problem(*fields), cap, solvers)))
-        return
+    warm_up()
     seed = secrets.randbelow(1_000_000) if args.seed is None else args.seed
     number = 4 if args.quick else args.number
     groups = {"grid": grid(args.quick), "families": families(args.quick), "drawn": drawn(seed, number, args.quick)}

@@ -84,7 +84,7 @@ CALL = 4e4
 STEP = 1e6
 
 #: passes over the data that a certificate takes: values, decisions, and moves of decisions into the region
-CERTIFICATE = 10.0
+CERTIFICATE = 3.0
 
 #: relative gap of the fit to an easier problem, a sample or some of the rows, which is only a start
 START_TOL = 1e-2
@@ -188,9 +188,6 @@ class Solver(BaseEstimator):
     supports_sparse: ClassVar[bool] = False
     #: whether the solver stops when the budget of its turn is used up, and can go on later
     can_pause: ClassVar[bool] = True
-    #: whether the driver fits a sample of the rows first, as a warm start, if there are many rows; None: if they are
-    #: not in memory
-    starts_from_sample: ClassVar[bool | None] = None
     #: whether the solver also works if decisions are not optimal
     tolerates_inexact: ClassVar[bool] = False
 
@@ -221,6 +218,11 @@ class Solver(BaseEstimator):
     def loads_rows(cls, objective: LinearObjective) -> bool:
         """Whether the solver needs all rows in memory."""
         return not cls.supports_chunks
+
+    @classmethod
+    def starts_from_sample(cls, objective: LinearObjective) -> bool:
+        """Whether the driver fits a sample of the rows first, as a warm start, if there are many rows."""
+        return False
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:

@@ -40,9 +40,6 @@ LAST = 0.3
 #: a stage of the path ends when Newton's decrement is below this share of the smoothing error
 STAGE = 1e-2
 
-#: number of steps for which there must be time
-LEAST_STEPS = 10
-
 
 def predicted_work(objective: LinearObjective) -> float:
     """Multiplications of one iteration, roughly."""
@@ -81,8 +78,8 @@ class NewtonSolver(Solver):
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
-        """Whether the first few steps fit into the remaining time."""
-        return run.deadline.allows(LEAST_STEPS * predicted_work(objective))
+        """Whether the steps fit into the remaining time."""
+        return run.deadline.allows(STEPS * predicted_work(objective))
 
     @one_blas_thread  # matrices of single samples are small
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:

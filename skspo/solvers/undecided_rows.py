@@ -36,9 +36,6 @@ from .interior_point.reduced_form import ReducedForm, forms_of
 from .interior_point.state import State, coupled_size, iteration_work
 from .predictor_corrector import step
 
-#: expected share of undecided rows up to which it pays to leave out the others
-WORTH = 0.3
-
 #: share of undecided rows beyond which there are no more rounds: all rows take part instead, if they fit into memory.
 #: Twice this share are all rows, and two more rounds are typical.
 TOO_MANY = 0.5
@@ -55,12 +52,11 @@ ITERATIONS = 100
 #: largest number of rounds
 ROUNDS = 8
 
-#: a point that is worse is followed by one at this share of the distance, at most so often: down to the distance of
-#: typical costs from UNBOUNDED times it
-CLOSER, SHORTER = 0.25, 6
-
 #: growth of the coefficients at which iterations stop: the sum of a cut and few rows may be unbounded
 UNBOUNDED = 1e3
+
+#: a point that is worse is followed by one at this share of the distance, at last where the growth is about one
+CLOSER = 0.25
 
 #: share of the time for the fit to a sample
 FOR_SAMPLE = 0.25
@@ -89,7 +85,8 @@ def leaves_out_rows(objective: LinearObjective) -> bool:
     """Whether only undecided rows take part: if they are expected to be few, or if all do not fit into memory."""
     if not can_leave_out_rows(objective):
         return False
-    return undecided_share(objective) <= WORTH or objective.n_samples > most_rows(objective)
+    few = TYPICAL_ROUNDS * undecided_share(objective) <= 1.0
+    return few or objective.n_samples > most_rows(objective)
 
 
 def undecided_share(objective: LinearObjective) -> float:
@@ -180,11 +177,9 @@ class WorkingSet:
         A sum of few rows and a cut may have its minimum far away, where most rows are decided otherwise.  Those that
         are decided otherwise nearby are fewer, and there are some: the sum decreases on the way, the loss does not.
         """
-        center, worse = self.best[0], None
-        for _ in range(SHORTER):
-            if self._move(Theta):
-                break
-            worse, Theta = Theta, center + CLOSER * (Theta - center)
+        center, worse, length = self.best[0], None, 1.0
+        while length * UNBOUNDED >= CLOSER and not self._move(Theta):
+            worse, Theta, length = Theta, center + CLOSER * (Theta - center), CLOSER * length
         return Theta if worse is None else worse
 
     def _fit_samples(self, run: Run, solver: Solver, fit: Callable[[LinearObjective, Run], Result]) -> bool:

@@ -32,7 +32,7 @@ def few(monkeypatch):
     """Rows are left out of small problems as well, and their samples are small."""
     monkeypatch.setattr(skspo._training.objective, "MANY_SAMPLES", 1500)
     monkeypatch.setattr(skspo._training.objective, "ENOUGH_SAMPLES", 200)
-    monkeypatch.setattr(undecided_rows, "WORTH", 1.0)
+    monkeypatch.setattr(undecided_rows, "TYPICAL_ROUNDS", 1.0)
     monkeypatch.setattr(undecided_rows, "TOO_MANY", 1.0)
 
 
@@ -173,11 +173,11 @@ def test_pauses_between_rounds(few):
     assert not run.paused
 
 
-@pytest.mark.parametrize("p, worth", [(3, 1.0), (6, 0.5)])
-def test_bundle_method_ends_with_undecided_rows(few, monkeypatch, p, worth):
+@pytest.mark.parametrize("p, rounds", [(3, 1.0), (6, 2.0)])
+def test_bundle_method_ends_with_undecided_rows(few, monkeypatch, p, rounds):
     """What counts is how many rows are undecided between its points, not how many are expected."""
     monkeypatch.setattr(bundle, "FIRST_TRY", 3)
-    monkeypatch.setattr(undecided_rows, "WORTH", worth)
+    monkeypatch.setattr(undecided_rows, "TYPICAL_ROUNDS", rounds)
     monkeypatch.setattr(undecided_rows, "FINISHING", 1e-3)  # the rows are few, and so is the work of the passes
     used, finish = [], bundle.finish_with_undecided_rows
     monkeypatch.setattr(bundle, "finish_with_undecided_rows", lambda *args: used.append(1) or finish(*args))

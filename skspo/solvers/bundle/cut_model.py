@@ -48,10 +48,11 @@ def columns_of(objective: LinearObjective) -> int:
     return max(rows - (0 if sees_hidden(objective) else objective.normals.shape[0]), 0) * n_coef
 
 
-def program_work(cuts: float, columns: int) -> float:
-    """Work of one solution of the program."""
+def step_work(objective: LinearObjective, cuts: float, columns: int) -> float:
+    """Work of a pass over the data and of a solution of the program, whose matrices are symmetric."""
     least, most = min(cuts, columns), max(cuts, columns)
-    return STEP + PROGRAM_ITERATIONS * (least**2 * most / MATRIX_SPEED + cuts * columns)
+    program = PROGRAM_ITERATIONS * (least**2 * most / 2.0 / MATRIX_SPEED + cuts * columns)
+    return 2.0 * STEP + pass_work(objective) + program
 
 
 class CutAverages(Averages):
@@ -129,7 +130,7 @@ class CutModel:
     @property
     def work(self) -> float:
         """Work of a pass and of the program."""
-        return pass_work(self.objective) + program_work(float(len(self.b)), self.A.shape[1])
+        return step_work(self.objective, float(len(self.b)), self.A.shape[1])
 
     def highest(self, Theta: np.ndarray) -> np.ndarray:
         """Highest cut of each group at Theta."""

@@ -30,12 +30,12 @@ from ..._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
-from ..base import Estimate, Progress, Result, Solver, Status, pass_work
+from ..base import Estimate, Progress, Result, Solver, Status
 from ..undecided_rows import can_leave_out_rows, finish_with_undecided_rows
-from .cut_model import NUMBERS, CutModel, columns_of, groups_for, program_work
+from .cut_model import NUMBERS, CutModel, columns_of, groups_for, step_work
 
 #: passes that fits of benchmarks/auto.py with fewer unknowns than cuts needed, and cuts of each group meanwhile
-PASSES, CUTS = 30.0, 8.0
+PASSES, CUTS = 15.0, 4.0
 
 #: number of passes after which undecided rows are tried, again after twice as many, and so on; and how many of the last
 #: points are compared
@@ -89,7 +89,6 @@ class BundleSolver(Solver):
     supports_sparse = True
     requires = ()
     supports_chunks = True
-    starts_from_sample = True
 
     def __init__(
         self,
@@ -113,7 +112,12 @@ class BundleSolver(Solver):
         columns = columns_of(objective)
         groups = groups_for(objective, columns)
         passes = max(PASSES, columns / groups)
-        return Estimate(passes * (pass_work(objective) + program_work(CUTS * groups, columns)), 8.0 * NUMBERS)
+        return Estimate(passes * step_work(objective, CUTS * groups, columns), 8.0 * NUMBERS)
+
+    @classmethod
+    def starts_from_sample(cls, objective: LinearObjective) -> bool:
+        """The interior-point method needs no start that is near."""
+        return not can_leave_out_rows(objective)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""

@@ -203,9 +203,10 @@ class Ascent:
         several = several[problem.a[several] > 0]
         costs = float(cache.work(features_per_row(self.objective))[several].sum())
         rest, recent = np.inf, RecentSteps(problem, cache, self.T)
+        self.work += STEP
         for _ in range(SWEEPS if self.n_iter else 1):
             cache.sweep(problem, self.random.permutation(several), self.T, self.rest)
-            self.work += STEP + costs
+            self.work += 2.0 * costs  # with the step of all samples that follows
             rest, before = float(self.rest[several].sum()), rest
             if rest <= self.target or not several.size:
                 break
@@ -243,7 +244,7 @@ class Ascent:
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
         clock = time.perf_counter()
-        self.work += pass_work(self.objective)
+        self.work += STEP + pass_work(self.objective)
         at = self.position()
         V = self.ask(at.U)
         value = self.value_of(at, V)

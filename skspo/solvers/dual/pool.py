@@ -16,7 +16,7 @@ from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import BLOCK_ELEMENTS
-from ..base import MATRIX_SPEED
+from ..base import MATRIX_SPEED, STEP
 from .ascent import SHARE, Ascent
 
 #: numbers of a pool at most; those that have not been the best for any sample for longest are dropped
@@ -102,7 +102,7 @@ class PooledAscent(Ascent):
             return False
         at = self.position()
         V = self.pool.best(at.U)
-        self.work += self.pool.V.size * float(self.problem.n) / MATRIX_SPEED
+        self.work += STEP + self.pool.V.size * float(self.problem.n) / MATRIX_SPEED
         value = self.value_of(at, V)
         self.measure(at, value, min(self.value, value))
         self.balance()

@@ -65,9 +65,6 @@ TEMPORARY = 2**21
 #: share of the tolerance that the gap of an iterate has where more iterations do not reduce the error of its moments
 TINY = 1e-2
 
-#: iterations, and passes of the same cost before them, without which there is no point in starting
-LEAST_ITERATIONS = 20
-
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
@@ -88,7 +85,6 @@ class InteriorPointSolver(Solver):
     name = "interior-point"
     requires = ("standard_form", "repair")
     supports_chunks = True
-    starts_from_sample = False
 
     @classmethod
     def missing(cls, region: Region) -> list[str]:
@@ -116,9 +112,9 @@ class InteriorPointSolver(Solver):
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
-        """Whether the first few iterations fit into the time that is left."""
+        """Whether the iterations fit into the time that is left."""
         share = undecided_share(objective) if leaves_out_rows(objective) else 1.0
-        return run.deadline.allows(LEAST_ITERATIONS * predicted_work(objective, run, share))
+        return run.deadline.allows(ITERATIONS * predicted_work(objective, run, share))
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""

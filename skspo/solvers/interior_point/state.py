@@ -13,6 +13,7 @@ from ..._training.objective import LinearObjective
 from ..._training.run import Derived, Run
 from ..._utils.limits import check_time
 from ...regions.capabilities import has
+from ...regions.row_polyhedra import patterns
 from ..base import MATRIX_SPEED, STEP
 from ..predictor_corrector import MOST, longest
 from .banded import DualGraph
@@ -461,4 +462,5 @@ def iteration_work(objective: LinearObjective, run: Run, share: float = 1.0) -> 
     d = objective.normals.shape[1]
     form = region.standard_form(d) if has(region, "standard_form") else region.quadratic_form(d).standard
     entries = share * objective.n_samples * form.A.shape[1]
-    return STEP + predicted_work(objective, run, share) / MATRIX_SPEED + ITERATE * entries
+    n_forms = sum(1 for _ in patterns(form.lower < form.upper)) if form.varies else 1
+    return n_forms * STEP + predicted_work(objective, run, share) / MATRIX_SPEED + ITERATE * entries
