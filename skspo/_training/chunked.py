@@ -36,7 +36,7 @@ from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import has
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
-from .design import LinearDesign, SharedDesign, triangle
+from .design import Design, SharedDesign, triangle
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
 from .inputs import known_in, nearest_factor
 from .objective import LinearObjective, Penalty, Undecided, sample_step
@@ -220,7 +220,7 @@ class ChunkedObjective(LinearObjective):
         coordinates = coordinates_of(
             survey, reference, normals, fit_intercept=fit_intercept, center=prior == "zero", shared=shared
         )
-        design = (SharedDesign if shared else LinearDesign).without_rows(
+        design = (SharedDesign if shared else Design).without_rows(
             coordinates.standardization, normals, fit_intercept=fit_intercept
         )
         design.known = known

@@ -16,7 +16,7 @@ from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from .certificate import Bound, DecisionsAt, Dual
-from .design import Design, Intercept, LinearDesign, SharedDesign, apply_model
+from .design import Design, Intercept, SharedDesign, apply_model
 from .inputs import known_in
 from .merge import merge_rows
 from .mixture import mixed_bound
@@ -122,7 +122,7 @@ class InMemoryObjective(LinearObjective):
         C = region.to_min(y)
         possible = None if possible is None else possible[rows]
         known = None if offset is None else region.to_min(offset[rows])
-        kind = SharedDesign if shared else SparseDesign if issparse(X) else LinearDesign
+        kind = SharedDesign if shared else SparseDesign if issparse(X) else Design
         known_costs = known_in(region, y)
         design = kind(
             X,

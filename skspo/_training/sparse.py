@@ -18,7 +18,7 @@ from sklearn import get_config
 
 from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import power_of_two, powers_of_two
-from .design import LinearDesign, Standardization
+from .design import Design, Standardization
 
 #: relative accuracy of least squares by LSQR
 LSQR_TOL = 1e-12
@@ -49,7 +49,7 @@ def to_dense(X: sp.csr_array, name: str) -> np.ndarray:
     return X.toarray()
 
 
-class SparseDesign(LinearDesign):
+class SparseDesign(Design):
     """One coefficient vector per cost, for features in CSR form.
 
     ``center`` says whether scales are deviations from the mean; features are never centered.
@@ -104,9 +104,9 @@ class SparseDesign(LinearDesign):
         """Return sum_i a_i M_i (x) z_i z_i^T; the given rows are made dense."""
         return self.dense_rows(rows).curvature(M, slice(None))
 
-    def dense_rows(self, rows: slice | np.ndarray) -> LinearDesign:
+    def dense_rows(self, rows: slice | np.ndarray) -> Design:
         """Return the same map for some rows, which are made dense."""
-        other = LinearDesign.without_rows(self.standardization, self.normals, fit_intercept=self.fit_intercept)
+        other = Design.without_rows(self.standardization, self.normals, fit_intercept=self.fit_intercept)
         other.Z, other.weight, other.known = self.Z[rows].toarray(), self.weight[rows], self.known
         return other
 

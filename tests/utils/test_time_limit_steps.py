@@ -22,7 +22,7 @@ from skspo import (
     SPOPlusRegressorCV,
     SPORegressor,
 )
-from skspo._training.design import LinearDesign
+from skspo._training.design import Design
 from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
 from skspo._training.regression import quick_regression
 from skspo._training.run import Run
@@ -117,7 +117,7 @@ def test_newton_checks_the_time_between_blocks(monkeypatch):
     free = SPOPlusRegressor(EntropySimplex(), solver="newton").fit(X, C)
     monkeypatch.setattr("skspo.solvers.newton.BLOCK_ELEMENTS", 25 * 3)
     clock = Clock(monkeypatch)
-    clock.count(monkeypatch, LinearDesign, "curvature")
+    clock.count(monkeypatch, Design, "curvature")
     model = SPOPlusRegressor(EntropySimplex(), solver="newton")
     for seconds in (7, 30, 50):
         assert spent(clock, model, X, C, seconds) <= 1.1 * seconds + 1.0
