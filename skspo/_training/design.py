@@ -17,7 +17,7 @@ Solvers use ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -28,7 +28,7 @@ from sklearn.linear_model import LinearRegression
 from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 from ..regions.capabilities import project_visible
-from .merge import existing
+from ..regions.row_polyhedra import patterns
 from .regression import REGRESSION, in_time, quick_regression, ridge_regression
 
 if TYPE_CHECKING:
@@ -75,6 +75,17 @@ def triangle(table: np.ndarray) -> np.ndarray:
     """R of the QR factorization."""
     R: Any = np.linalg.qr(table, mode="r")
     return R
+
+
+def existing(possible: np.ndarray, weight: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows and columns of costs that exist: columns that exist in the same rows come together.
+
+    Columns without any row of positive weight are left out.
+    """
+    for kept, columns in patterns(np.ascontiguousarray(possible.T)):
+        rows = np.flatnonzero(kept if weight is None else kept & (weight > 0))
+        if rows.size:
+            yield rows, columns
 
 
 class Design:

@@ -18,7 +18,6 @@ from ..regions.capabilities import equalities_of, project_visible
 from .certificate import Bound, DecisionsAt, Dual
 from .design import Design, Intercept, SharedDesign, apply_model
 from .inputs import known_in
-from .merge import merge_rows
 from .mixture import mixed_bound
 from .objective import Coordinates, LinearObjective, Penalty, Undecided, sample_step
 from .run import Memory
@@ -76,6 +75,37 @@ def with_known(offset: np.ndarray | None, known: np.ndarray, C: np.ndarray) -> n
     offset = np.zeros(C.shape) if offset is None else offset.copy()
     offset[:, known] = C[:, known]
     return offset
+
+
+def merge_rows(
+    sample_weight: np.ndarray | None, *arrays: np.ndarray | csr_array | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Drop rows of weight zero, merge rows that are equal in all of the arrays, and sort.
+
+    A row of weight two and a repeated row are then exactly the same problem.  The optimum of a linear program need not
+    be unique, so only equal input guarantees equal results.  Returns one row of each set of equal rows, and their total
+    weight.
+    """
+    given = [array for array in arrays if array is not None]
+    weight = np.ones(given[0].shape[0]) if sample_weight is None else sample_weight
+    keep = np.flatnonzero(weight > 0)
+    sparse = [array[keep] for array in given if issparse(array)]
+    rows = np.concatenate([array[keep] for array in given if not issparse(array)], axis=1)
+    # Sort by one number per row; only if there are ties, by all columns.
+    key = (rows * np.cos(np.arange(1.0, rows.shape[1] + 1.0))).sum(axis=1)
+    keys = [key, *(X @ np.cos(np.arange(1.0, X.shape[1] + 1.0)) for X in sparse)]
+    order = np.lexsort(keys)
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort((*rows.T[::-1], *keys))
+    rows = rows[order]
+    new = np.ones(rows.shape[0], dtype=bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    for X in sparse:
+        X = X[order]
+        difference = abs(X[1:] - X[:-1])
+        new[1:] |= difference.max(axis=1).toarray().ravel() > 0 if len(new) > 1 else False
+    weight = np.add.reduceat(weight[keep][order], np.flatnonzero(new))
+    return keep[order[new]], weight
 
 
 class InMemoryObjective(LinearObjective):

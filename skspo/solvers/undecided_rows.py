@@ -32,8 +32,7 @@ from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has
 from .base import START_TOL, Progress, Result, Solver, Status
-from .interior_point.reduced_form import ReducedForm, forms_of
-from .interior_point.state import State, coupled_size, iteration_work
+from .interior_point.state import ReducedForm, State, coupled_size, forms_of, iteration_work
 from .predictor_corrector import step
 
 #: expected share of undecided rows up to which it pays to leave out the others

@@ -30,8 +30,8 @@ from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.solvers import ConicSolver
-from skspo.solvers.interior_point.reduced_form import region_form
 from skspo.solvers.interior_point.solver import InteriorPointSolver
+from skspo.solvers.interior_point.state import region_form
 
 _ROOT = np.random.default_rng(0).normal(size=(4, 4))
 COVARIANCE = _ROOT @ _ROOT.T + 0.1 * np.eye(4)

@@ -11,7 +11,7 @@ from skspo import Markowitz, SPOPlusRegressor
 from skspo.datasets import make_portfolio
 from skspo.solvers.interior_point import quadratic
 from skspo.solvers.interior_point.quadratic import QuadraticBlock, decrease, determinant
-from skspo.solvers.interior_point.reduced_form import region_form
+from skspo.solvers.interior_point.state import region_form
 
 
 def cone_vectors(rng, n, k, nearness):

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import skspo as sk
 from skspo._training.in_memory import InMemoryObjective
-from skspo._training.run import Budget, Run
+from skspo._training.run import Run
 from skspo._utils.errors import NotCertifiedWarning
-from skspo._utils.limits import TimeIsUp
+from skspo._utils.limits import Budget, TimeIsUp
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver, Status
 from skspo.solvers.dual.pool import DecisionPool, can_pool, pool_of

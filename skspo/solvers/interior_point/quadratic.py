@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Block, SharedBlock, inverse_lower, outliers
-from .normal_matrix import FeatureSums
+from .blocks import Block, FeatureSums, SharedBlock, inverse_lower, outliers
 
 #: smallest pivot of a sample's matrix, relative to its diagonal, down to which a Cholesky factor is accurate enough
 SMALL = 1e-10

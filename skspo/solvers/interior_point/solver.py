@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-    Every sample has its own linear program over the same polytope, in reduced form (see ``reduced_form``; w_off, b and
+    Every sample has its own linear program over the same polytope, in reduced form (see ``ReducedForm``; w_off, b and
     h may differ from sample to sample, and samples in which other variables are fixed have matrices of their own)
 
         S = {w = w_off + E u : A u = b, u >= 0, u_U <= h},     costs f_i = E^T (T z_i - c_i),   T = 2 Theta
@@ -51,8 +51,7 @@ from ...regions.capabilities import has
 from ..base import START_TOL, Estimate, Progress, Result, Solver, Status, certificate_work
 from ..predictor_corrector import step
 from ..undecided_rows import WorkingSet, leaves_out_rows, undecided_share, undecided_work
-from .reduced_form import forms_of
-from .state import COPIES, State, coupled_size, iteration_work, predicted_work
+from .state import COPIES, State, coupled_size, forms_of, iteration_work, predicted_work
 
 #: iterations that the fits of benchmarks/auto.py needed, typically
 ITERATIONS = 30.0
