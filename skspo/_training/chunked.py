@@ -35,17 +35,13 @@ from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import has
-from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
 from .design import Design, SharedDesign, triangle
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
 from .inputs import known_in, nearest_factor
-from .objective import LinearObjective, Penalty, Undecided, sample_step
+from .objective import MAX_MOVES, ZERO_BOUND, Bound, DecisionsAt, Dual, LinearObjective, Penalty, Undecided, sample_step
 from .rows import ALL, Every, P, Rows, T, Task
 from .run import Memory
 from .survey import coordinates_of, survey_chunk
-
-#: largest number of moves of dual decisions; each costs a pass
-MAX_MOVES = 20
 
 #: numbers (features, costs and decisions) of the rows that are loaded at most, as a sample or because their decisions
 #: are undecided: 128 MB
@@ -331,7 +327,7 @@ class ChunkedObjective(LinearObjective):
 
 
 class ChunkedMoves:
-    """Dual decisions that can be moved, for rows in chunks (see ``certificate.Moves``); Theta is the result."""
+    """Dual decisions that can be moved, for rows in chunks (see ``objective.Moves``); Theta is the result."""
 
     def __init__(self, objective: ChunkedObjective, dual: DecisionsAt, Theta: np.ndarray) -> None:
         self.objective, self.dual, self.Theta = objective, dual, Theta

@@ -28,6 +28,7 @@ from sklearn.linear_model import LinearRegression
 from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 from ..regions.capabilities import project_visible
+from ..regions.forms import RANK
 from ..regions.row_polyhedra import patterns
 from .regression import REGRESSION, in_time, quick_regression, ridge_regression
 
@@ -39,9 +40,6 @@ Matrix = TypeVar("Matrix", np.ndarray, "cp.Expression")
 
 #: intercept: one per cost, or a number for a shared model
 Intercept: TypeAlias = np.ndarray | float
-
-#: relative size below which features of a shared model, or directions of its coefficients, count as hidden
-INVISIBLE = 1e-10
 
 
 class Standardization(NamedTuple):
@@ -338,7 +336,7 @@ class SharedDesign(Design):
             visible = self.Z - np.matmul(self.normals.T, np.matmul(self.normals, self.Z))
             # What is left of a hidden column is rounding error.
             left, size = (np.abs(x).max(axis=(0, 1), initial=0.0) for x in (visible, self.Z))
-            self.Z = np.where(left > INVISIBLE * size, visible, 0.0)
+            self.Z = np.where(left > RANK * size, visible, 0.0)
             flat = self.Z.reshape(-1, self.n_coef) * np.sqrt(np.repeat(self.weight, self.d))[:, None]
             #: R of the QR factorization of all features, for ``hidden_basis``
             self.triangle = triangle(flat)
@@ -409,7 +407,7 @@ class SharedDesign(Design):
             if self.normals.size and free.any():
                 _, size, directions = np.linalg.svd(self.triangle[:, free])
                 size = np.append(size, np.zeros(directions.shape[0] - size.size))
-                hidden = size <= INVISIBLE * np.sqrt(self.full_gram.diagonal().max())
+                hidden = size <= RANK * np.sqrt(self.full_gram.diagonal().max())
                 basis = np.eye(self.n_coef)[:, free] @ directions[hidden].T
             self._bases[key] = basis
         return np.ones((1, 1)), self._bases[key]

@@ -9,28 +9,31 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.sparse import csr_array, issparse
 
-from .._utils.limits import PREPARATION, Deadline, TimeIsUp, share_of_time
+from .._utils.limits import BLOCK_NUMBERS, PREPARATION, Deadline, TimeIsUp, share_of_time
 from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
-from .certificate import Bound, DecisionsAt, Dual
 from .design import Design, Intercept, SharedDesign, apply_model
 from .inputs import known_in
 from .mixture import mixed_bound
-from .objective import Coordinates, LinearObjective, Penalty, Undecided, sample_step
+from .objective import (
+    MAX_MOVES,
+    Bound,
+    Coordinates,
+    DecisionsAt,
+    Dual,
+    LinearObjective,
+    Penalty,
+    Undecided,
+    sample_step,
+)
 from .run import Memory
 from .sparse import SparseDesign
 
-#: number of costs per block of a pass
-BLOCK_ELEMENTS = 2**17
-
 #: relative difference below which costs of decisions are equal
 ROUNDING = 4.0 * float(np.finfo(float).eps)
-
-#: largest number of moves of dual decisions
-MAX_MOVES = 50
 
 #: added to |c - 2 c_hat|, relative to the largest one, before it is inverted
 KINK = 1e-9
@@ -403,7 +406,7 @@ class InMemoryObjective(LinearObjective):
         if "blocks" not in memory:
             n = self.n_samples
             # An oracle that is a solver gets all rows at once, because it may solve several at the same time.
-            size = n if self.region.oracle_is_solver else max(BLOCK_ELEMENTS // self.C.shape[1], 1)
+            size = n if self.region.oracle_is_solver else max(BLOCK_NUMBERS // self.C.shape[1], 1)
             slices = [slice(start, min(start + size, n)) for start in range(0, n, max(size, 1))]
             memory["blocks"] = [
                 (rows, self.region if len(slices) == 1 else self.region.take(rows), {}) for rows in slices
@@ -454,7 +457,7 @@ class InMemoryObjective(LinearObjective):
 
 
 class InMemoryMoves:
-    """Dual decisions that can be moved, for rows in memory (see ``certificate.Moves``); Theta is the result.
+    """Dual decisions that can be moved, for rows in memory (see ``objective.Moves``); Theta is the result.
 
     Moving v_i away from the maximizer of u.v, u = c - 2 c_hat, costs about |u_i| times the squared distance.  Therefore
     samples with u_i near 0, the kink of the loss, are moved first.  ``floor`` is added to |u_i|; None means a small

@@ -17,11 +17,8 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 from sklearn import get_config
 
 from .._utils.limits import BLOCK_ELEMENTS, time_left
-from .._utils.scaling import power_of_two, powers_of_two
+from .._utils.scaling import CLEAR, power_of_two, powers_of_two
 from .design import Design, Standardization
-
-#: relative accuracy of least squares by LSQR
-LSQR_TOL = 1e-12
 
 
 def as_csr(X: sp.sparray | sp.spmatrix) -> sp.csr_array:
@@ -129,7 +126,7 @@ class SparseDesign(Design):
         coef = np.zeros((C.shape[1], features.shape[1]))
         for j, (c, l) in enumerate(zip(C.T, level, strict=True)):
             if time_left() > 0:
-                coef[j] = lsqr(centered, root * (c - l), atol=LSQR_TOL, btol=LSQR_TOL)[0]
+                coef[j] = lsqr(centered, root * (c - l), atol=CLEAR, btol=CLEAR)[0]
         intercept = level - coef @ mean
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit

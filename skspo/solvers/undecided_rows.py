@@ -24,10 +24,9 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from .._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
 from .._training.chunked import SAMPLE_ELEMENTS
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective, Undecided, sample_step
+from .._training.objective import ZERO_BOUND, Bound, LinearObjective, Moments, Undecided, best_proof, sample_step
 from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has

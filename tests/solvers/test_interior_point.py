@@ -170,7 +170,7 @@ def test_more_samples_than_one_chunk(monkeypatch):
     X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(3, 3)
     whole = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.interior_point.state.CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr("skspo.solvers.interior_point.state.BLOCK_NUMBERS", 1)
     chunked = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
     assert chunked.objective_ == pytest.approx(whole.objective_, rel=1e-9)
     assert chunked.n_iter_ == whole.n_iter_

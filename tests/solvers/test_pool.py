@@ -58,7 +58,6 @@ def test_a_pool_has_each_decision_once_and_finds_the_best():
 
 
 def test_a_full_pool_drops_what_has_not_been_used(monkeypatch):
-    monkeypatch.setattr("skspo.solvers.dual.pool.MOST_NUMBERS", 0)  # the least is a hundred decisions
     monkeypatch.setattr("skspo.solvers.dual.pool.BLOCK_ELEMENTS", 7)  # rows in several blocks
     pool = DecisionPool(3)
     first = RNG.normal(size=(100, 3))

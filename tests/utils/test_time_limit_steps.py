@@ -103,7 +103,7 @@ def test_other_estimators_with_slow_oracles(make, seconds, monkeypatch):
 def test_interior_point_checks_the_time_between_blocks(where, limits, monkeypatch):
     X, C = PATHS
     free = SPOPlusRegressor(GRID, solver="interior-point").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.interior_point.state.CHUNK_ELEMENTS", 12 * 3)  # three samples per block
+    monkeypatch.setattr("skspo.solvers.interior_point.state.BLOCK_NUMBERS", 12 * 3)  # three samples per block
     clock = Clock(monkeypatch)
     clock.count(monkeypatch, Block, where)
     model = SPOPlusRegressor(GRID, solver="interior-point")

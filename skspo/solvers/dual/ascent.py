@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from ..._training.balance import balanced
-from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
+from ..._training.objective import ZERO_BOUND, Bound, lower_bound
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
+from ..._utils.scaling import CLEAR
 from ..base import MATRIX_SPEED, STEP, Progress, Result, Solver, Status, features_per_row, pass_work
 
 #: iterations after which a gap that has not decreased will not close
@@ -168,7 +169,7 @@ class Ascent:
     def begin(self) -> None:
         """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
         from .cache import Cache
-        from .points import Points, box_of, differ_little
+        from .points import Points, box_of
 
         problem, objective = self.problem, self.objective
         if self.state is not None:
@@ -180,8 +181,8 @@ class Ascent:
             return
         V = self.first_decisions(objective.C - 2.0 * objective.design.predict(self.start))
         # Points have no Newton steps, without which sweeps converge slowly where there is no ridge.
-        few = problem.shared or not objective.l2.any() or differ_little(V, self.W)
-        box = None if few else box_of(objective.region, problem.shape[0])
+        decisions = problem.shared or not objective.l2.any()
+        box = None if decisions else box_of(objective.region, problem.shape[0])
         self.points = box is not None
         self.cache = Points(box, problem, V) if box is not None else Cache.of(problem, V)
         constant, M = problem.moments(self.cache)
@@ -310,8 +311,6 @@ class Ascent:
         """Move the proximal center."""
         if not self.problem.proximal.any():
             return
-        from .kernels import CLEAR
-
         ridge = self.objective.l2.any()
         # Where rounding errors exceed the charge, the gap cannot be a share of it, and the center would never move.
         enough = self.whole if ridge else min(self.whole, max(self.charge, CLEAR * self.level))

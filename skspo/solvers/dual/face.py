@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from ...regions.forms import RANK
 from .cache import Cache
 from .kernels import CLOSE
 from .points import Points
@@ -29,9 +30,6 @@ LENGTHS, SHORTER = 6, 0.4
 
 #: number of earlier changes
 RECENT = 5
-
-#: share of the diagonal that is added to the matrix of inner products
-DAMPING = 1e-10
 
 
 class Face:
@@ -173,7 +171,7 @@ class RecentSteps:
         size, gain = np.sqrt(np.diagonal(Q)), 0.0
         if size.all():
             Q /= np.outer(size, size)
-            Q[np.diag_indices_from(Q)] += DAMPING
+            Q[np.diag_indices_from(Q)] += RANK
             lengths = np.linalg.solve(Q, slope / size) / size
             T, gain, _ = self.face.ascend(T, lengths @ weights)
         self.steps = [self.change(T), *(self.steps if gain > 0.0 else [])][:RECENT]

@@ -41,11 +41,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND
 from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import LinearObjective
+from ..._training.objective import ZERO_BOUND, LinearObjective
 from ..._training.run import Run
-from ..._utils.limits import TimeIsUp, one_blas_thread
+from ..._utils.limits import BLOCK_ELEMENTS, TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
 from ..base import START_TOL, Estimate, Progress, Result, Solver, Status, certificate_work
@@ -56,11 +55,6 @@ from .state import COPIES, State, coupled_size, forms_of, iteration_work, predic
 #: iterations that the fits of benchmarks/auto.py needed, typically
 ITERATIONS = 30.0
 
-#: numbers of an array that is allocated once.  The C library of Linux returns freed memory to the system, and gets it
-#: back page by page, unless it has seen a larger array come and go; an iteration has dozens of arrays of a few hundred
-#: kilobytes.  5x5 paths with n=1000: 0.13 instead of 0.16 s.
-TEMPORARY = 2**21
-
 #: share of the tolerance that the gap of an iterate has where more iterations do not reduce the error of its moments
 TINY = 1e-2
 
@@ -68,7 +62,7 @@ TINY = 1e-2
 LEAST_ITERATIONS = 20
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
-#: mu at FAR typical costs
+#: mu at FAR typical costs: simplex with n=1250, p=5 takes 27 iterations then, and else 39
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
 
@@ -121,7 +115,9 @@ class InteriorPointSolver(Solver):
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
-        np.empty(TEMPORARY)
+        # The C library of Linux returns freed memory to the system, and gets it back page by page, unless it has seen a
+        # larger array come and go; an iteration has dozens of arrays of a few hundred kilobytes.
+        np.empty(BLOCK_ELEMENTS)
         with one_blas_thread:  # matrices of single samples are small
             paused: WorkingSet | _Search | None = run.paused.pop(self.name, None)
             if isinstance(paused, _Search):

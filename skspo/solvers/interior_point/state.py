@@ -12,7 +12,7 @@ import scipy.linalg
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Derived, Run
-from ..._utils.limits import check_time
+from ..._utils.limits import BLOCK_ELEMENTS, BLOCK_NUMBERS, check_time
 from ...regions._oracles.highs import coordinate_bounds
 from ...regions.capabilities import equalities_of, has
 from ...regions.forms import RANK, InequalityForm, StandardForm, relative_interior
@@ -32,10 +32,6 @@ from .blocks import (
 )
 from .cycles import cycle_basis
 from .quadratic import QuadraticBlock, SharedQuadraticBlock
-
-#: size of the arrays of a block of samples, and of their dense matrices: small enough for the processor's cache; of
-#: the products of their features; and the multiplications of a block, between two looks at the clock
-CHUNK_ELEMENTS, CHUNK_MATRICES, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**19, 2**22, 2e9
 
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
@@ -270,16 +266,12 @@ class Polytope:
         """Divide the samples."""
         shared, N = self.objective.design.shared, self.A.shape[1]
         null, q = N - self.A.shape[0], self.q
-        work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
-        # What a block computes for each sample: iterates, and the entries of its matrix.
-        elements, products = (N * q, null * q) if shared else (N, self.k**2)
+        # What a block computes for each sample: iterates, and the entries of its matrices.
+        elements, products = (N * q, null * q) if shared else (N, self.k**2 if self.simple else null**2)
         if self.dual is not None:
             # Many operations on arrays of few elements: samples are divided only to save memory.
-            work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
-            elements = max(1, N // 4)
-        dense = not (self.simple or shared or self.dual is not None)
-        most = (CHUNK_MATRICES if dense else CHUNK_PRODUCTS) // products
-        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, most, CHUNK_WORK / work)))
+            elements, products = max(1, N // 2), null * self.dual.band
+        size = max(1, min(BLOCK_NUMBERS // elements, BLOCK_ELEMENTS // products))
         Samples: Any = SharedBlock if shared else Block if self.dual is None else PlanarBlock
         if self.S is not None:
             Samples = SharedQuadraticBlock if shared else QuadraticBlock
