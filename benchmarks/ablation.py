@@ -400,7 +400,7 @@ SWITCHES: dict[str, Switch] = {
         "mixture.py: matrix",
     ),
     "moved decisions": Switch(
-        {"_training.in_memory.MAX_MOVES": 0},
+        {"_training.objective.MAX_MOVES": 0},
         [
             Case("ellipsoid", "lbfgs", SMALL, (3, 8), (5, 10)),
             Case("paths", "conic", (60, 150), (3, 5), (3, 4)),

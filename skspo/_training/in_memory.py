@@ -19,7 +19,6 @@ from .design import Design, Intercept, SharedDesign, apply_model
 from .inputs import known_in
 from .mixture import mixed_bound
 from .objective import (
-    MAX_MOVES,
     Bound,
     Coordinates,
     DecisionsAt,
@@ -457,8 +456,9 @@ class InMemoryObjective(LinearObjective):
 
 
 class InMemoryMoves:
-    """Dual decisions that can be moved, for rows in memory (see ``objective.Moves``); Theta is the result.
+    """Dual decisions v_i(K) = repair(v_i + room_i K z_i), for rows in memory; Theta is the result.
 
+    K has the shape of the coefficients, and ``repair`` projects into conv(S); not every region can.
     Moving v_i away from the maximizer of u.v, u = c - 2 c_hat, costs about |u_i| times the squared distance.  Therefore
     samples with u_i near 0, the kink of the loss, are moved first.  ``floor`` is added to |u_i|; None means a small
     share of the largest |u_i|.
@@ -469,7 +469,7 @@ class InMemoryMoves:
         V = objective.decisions(dual.Theta) if isinstance(dual, DecisionsAt) else dual
         self._repair = getattr(objective.region, "repair", None)
         # Without ``repair``, V are decisions of the oracle or their averages, which are in conv(S).
-        self.max_moves = 0 if self._repair is None else MAX_MOVES
+        self.can_move = self._repair is not None
         if self._repair is not None:
             try:
                 V = self._repair(V)

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -50,7 +50,8 @@ from .design import Design, Standardization
 from .run import Memory
 
 if TYPE_CHECKING:
-    from .in_memory import InMemoryObjective
+    from .chunked import ChunkedMoves
+    from .in_memory import InMemoryMoves, InMemoryObjective
 
 #: number of samples from which a fit to a sample is used as a warm start
 MANY_SAMPLES = 4_000
@@ -107,25 +108,6 @@ class DecisionsAt(NamedTuple):
 
 #: dual decisions of all rows, or the coefficients that give them
 Dual = np.ndarray | DecisionsAt
-
-
-class Moves(Protocol):
-    """Dual decisions v_i(K) = repair(v_i + room_i K z_i), where ``repair`` projects into conv(S).
-
-    K has the shape of the coefficients.  room_i is large for samples near the kink of the loss.
-    """
-
-    #: largest number of moves; 0 if the region cannot repair decisions
-    max_moves: int
-
-    def moments(self, K: np.ndarray) -> tuple[float, np.ndarray]:
-        """Constant and slope of the bound of v_i(K)."""
-
-    def gram(self) -> np.ndarray:
-        """Gram matrix of the features, weighted with room_i."""
-
-    def mixed_bound(self, Theta: np.ndarray, deadline: Deadline, target: float) -> Bound:
-        """Bound of mixtures with other decisions; zero if the rows are not in memory."""
 
 
 class Coordinates(NamedTuple):
@@ -276,7 +258,7 @@ class LinearObjective(ABC):
         """Rows whose decisions w*(2 c_hat - c) differ between these models; None if there are more than ``most``."""
 
     @abstractmethod
-    def moves(self, dual: Dual, Theta: np.ndarray) -> Moves:
+    def moves(self, dual: Dual, Theta: np.ndarray) -> InMemoryMoves | ChunkedMoves:
         """Dual decisions that can be moved, for ``lower_bound``; Theta is the result."""
 
     # -- value and subgradient -----------------------------------------------------------------------------------------
@@ -471,7 +453,11 @@ def lower_bound(
 
 
 def cancel_residual(
-    objective: LinearObjective, moves: Moves, Theta: np.ndarray, deadline: Deadline, target: float
+    objective: LinearObjective,
+    moves: InMemoryMoves | ChunkedMoves,
+    Theta: np.ndarray,
+    deadline: Deadline,
+    target: float,
 ) -> Bound:
     """Best bound of dual decisions v_i(K) that are moved until their moments are those of an optimum.
 
@@ -480,10 +466,11 @@ def cancel_residual(
     """
     timer = StepTimer(deadline, 0.0, 0.0)
     K, best, lowest, age = np.zeros(objective.shape), ZERO_BOUND, np.inf, 0
+    most = MAX_MOVES if moves.can_move else 0
     points: list[np.ndarray] = []
     steps: list[np.ndarray] = []
     pinv: np.ndarray | None = None
-    for n_iter in range(moves.max_moves + 1):
+    for n_iter in range(most + 1):
         try:
             constant, G = moves.moments(K)
         except RuntimeError:
@@ -494,7 +481,7 @@ def cancel_residual(
         residual = float(np.linalg.norm(R))
         age = 0 if residual <= 0.5 * lowest else age + 1
         lowest = min(lowest, residual) if age == 0 else lowest
-        stop = residual == 0.0 or not np.isfinite(residual) or age > RESIDUAL_PATIENCE or n_iter == moves.max_moves
+        stop = residual == 0.0 or not np.isfinite(residual) or age > RESIDUAL_PATIENCE or n_iter == most
         if best.value >= target or stop or timer.late():
             break
         if pinv is None:

@@ -290,7 +290,7 @@ class Ascent:
         self.balance_wait -= 1
         if self.balance_wait > 0:
             return
-        from .balance import FreeMoments
+        from .face import FreeMoments
 
         before = self.whole
         given = self.cache.weight
