@@ -115,25 +115,33 @@ class Design:
     ) -> None:
         self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
         rows, row_weight = self._rows(X, weight)
-        n, p = rows.shape
-        self.n_features = p
+        self.n_features = rows.shape[1]
         if standardization is None:
-            mean = row_weight @ rows if fit_intercept and center else np.zeros(p)
-            # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
-            largest = np.abs(rows).max(axis=0, initial=0.0)
-            unit = powers_of_two(largest)
-            spread = unit * np.sqrt(row_weight @ ((rows - mean) / unit) ** 2)
+            mean, spread, largest = self._columns(rows, row_weight, fit_intercept and center)
             # A column that is constant up to rounding is equivalent to the intercept.
             used = spread > 16 * np.finfo(float).eps * largest
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)
         self.standardization = standardization
         self.mean, self.scale, self.used = standardization
-        Z = np.empty((n, p + 1 if fit_intercept else p))
+        self._set_features(self._standardized(rows))
+
+    def _columns(self, rows: Any, weight: np.ndarray, centered: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean that is subtracted from each column, spread about it, and largest absolute value."""
+        mean = weight @ rows if centered else np.zeros(rows.shape[1])
+        # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
+        largest = np.abs(rows).max(axis=0, initial=0.0)
+        unit = powers_of_two(largest)
+        return mean, unit * np.sqrt(weight @ ((rows - mean) / unit) ** 2), largest
+
+    def _standardized(self, rows: Any) -> Any:
+        """Rows in these coordinates, with a column of ones for the intercept."""
+        n, p = rows.shape
+        Z = np.empty((n, p + 1 if self.fit_intercept else p))
         np.subtract(rows, self.mean, out=Z[:, :p])
         Z[:, :p] /= self.scale
         Z[:, :p][:, ~self.used] = 0.0
         Z[:, p:] = 1.0
-        self._set_features(Z)
+        return Z
 
     @classmethod
     def without_rows(cls, standardization: Standardization, normals: np.ndarray, *, fit_intercept: bool) -> Self:
@@ -438,13 +446,9 @@ class SharedDesign(Design):
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
         """Coefficients (p,) and intercept."""
-        p = self.n_features
-        coef = np.where(self.used, Theta[0, :p] / self.scale, 0.0)
-        return coef, float(Theta[0, p] - coef @ self.mean) if self.fit_intercept else 0.0
+        coef, intercept = super().to_user(Theta)
+        return coef[0], float(np.ravel(intercept)[0])
 
     def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
         """Theta of coefficients (p,) and a number."""
-        Theta = coef * np.where(self.used, self.scale / unit, 0.0)
-        if self.fit_intercept:
-            Theta = np.append(Theta, intercept + coef @ (self.mean / unit))
-        return Theta[None]
+        return super().from_user(coef[None], np.atleast_1d(intercept), unit)

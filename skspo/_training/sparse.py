@@ -18,7 +18,7 @@ from sklearn import get_config
 
 from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import CLEAR, power_of_two, powers_of_two
-from .design import Design, Standardization
+from .design import Design
 
 
 def as_csr(X: sp.sparray | sp.spmatrix) -> sp.csr_array:
@@ -55,39 +55,27 @@ class SparseDesign(Design):
     sparse = True
     Z: sp.csr_array
 
-    def __init__(
-        self,
-        X: sp.csr_array,
-        weight: np.ndarray,
-        normals: np.ndarray,
-        *,
-        fit_intercept: bool,
-        center: bool,
-        standardization: Standardization | None = None,
-    ) -> None:
-        self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
-        n, p = X.shape
-        self.n_features = p
-        if standardization is None:
-            # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
-            largest = abs(X).max(axis=0).toarray().ravel() if n else np.zeros(p)
-            unit = powers_of_two(largest)
-            row_weight, column = np.repeat(weight, np.diff(X.indptr)), X.indices
-            data = X.data / unit[column]
-            mean = np.zeros(p)
-            if fit_intercept and center:
-                mean = np.bincount(column, row_weight * data, minlength=p)
-            # Squares of entries, and of those that are zero, about the mean.
-            stored = np.bincount(column, row_weight * (data - mean[column]) ** 2, minlength=p)
-            zeros = np.maximum(weight.sum() - np.bincount(column, row_weight, minlength=p), 0.0)
-            spread = unit * np.sqrt(stored + zeros * mean**2)
-            # A column that is constant up to rounding carries no information beyond the intercept.
-            used = spread > 16 * np.finfo(float).eps * largest
-            standardization = Standardization(np.zeros(p), np.where(used, spread, 1.0), used)
-        self.standardization = standardization
-        self.mean, self.scale, self.used = standardization
-        scaled = sp.csr_array(X * np.where(self.used, 1.0 / self.scale, 0.0))
-        self.Z = sp.csr_array(sp.hstack([scaled, np.ones((n, 1))], format="csr")) if fit_intercept else scaled
+    def _columns(
+        self, rows: sp.csr_array, weight: np.ndarray, centered: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Zero, as features are not centered; spread about the mean if ``centered``; and largest absolute value."""
+        n, p = rows.shape
+        # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
+        largest = abs(rows).max(axis=0).toarray().ravel() if n else np.zeros(p)
+        unit = powers_of_two(largest)
+        row_weight, column = np.repeat(weight, np.diff(rows.indptr)), rows.indices
+        data = rows.data / unit[column]
+        mean = np.bincount(column, row_weight * data, minlength=p) if centered else np.zeros(p)
+        # Squares of entries, and of those that are zero, about the mean.
+        stored = np.bincount(column, row_weight * (data - mean[column]) ** 2, minlength=p)
+        zeros = np.maximum(weight.sum() - np.bincount(column, row_weight, minlength=p), 0.0)
+        return np.zeros(p), unit * np.sqrt(stored + zeros * mean**2), largest
+
+    def _standardized(self, rows: sp.csr_array) -> sp.csr_array:
+        """Rows in these coordinates, with a column of ones for the intercept."""
+        scaled = sp.csr_array(rows * np.where(self.used, 1.0 / self.scale, 0.0))
+        ones = np.ones((rows.shape[0], 1))
+        return sp.csr_array(sp.hstack([scaled, ones], format="csr")) if self.fit_intercept else scaled
 
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return sum_i g_i z_i^T, shape (d, q)."""
