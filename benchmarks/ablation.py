@@ -300,6 +300,14 @@ SWITCHES: dict[str, Switch] = {
         ],
         "points.py and its kernels",
     ),
+    "decisions that differ little": Switch(
+        {f"{DUAL}.points.differ_little": no},
+        [
+            Case("simplex", "dual", MIDDLE, (20, 100), (5, 20), 0.01),
+            Case("simplex", "auto", MIDDLE, (50, 200), (5, 20), 0.01),
+        ],
+        "points.py: differ_little",
+    ),
     "recent steps": Switch(
         {f"{DUAL}.face.RecentSteps.ascend": lambda self, T: T},
         [

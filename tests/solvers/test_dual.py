@@ -168,7 +168,7 @@ def test_bound_is_that_of_decisions_in_the_hull(params):
 
 def test_weights_of_a_free_intercept_are_balanced():
     X, C = small_data(4, n=200)
-    objective = objective_of(sk.L1Ball(), X, C, alpha=0.05)
+    objective = objective_of(sk.Simplex(), X, C, alpha=0.05)
     result, state = DualSolver(tol=1e-4).solve_from(objective, Run())
     free = np.broadcast_to(objective.free, state.problem.shape)
     *_, weight = balanced(FreeMoments(state.problem, state.cache, free), state.cache.weight, lambda: False)

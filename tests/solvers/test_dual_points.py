@@ -17,7 +17,7 @@ from skspo.solvers import DualSolver
 from skspo.solvers.dual import kernels
 from skspo.solvers.dual.face import FreeMoments, RecentSteps
 from skspo.solvers.dual.kernels import HUGE
-from skspo.solvers.dual.points import Points, box_of
+from skspo.solvers.dual.points import Points, box_of, differ_little
 from skspo.solvers.dual.problem import ScaledProblem
 
 REGIONS = {
@@ -79,6 +79,12 @@ def test_box_is_the_region(name):
         truth = linprog(c, A_ub=A or None, b_ub=b or None, bounds=np.column_stack([box.lower, box.upper])).fun
         w = region.solve_min(c[None])[0]
         assert c @ w == pytest.approx(truth, rel=1e-7, abs=1e-7)
+
+
+def test_few_differences():
+    W = np.eye(4)
+    assert differ_little(W[[1, 0, 2, 3]], W) and differ_little(W, W)
+    assert not differ_little(1.0 - W, W)
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------------

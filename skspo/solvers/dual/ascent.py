@@ -169,7 +169,7 @@ class Ascent:
     def begin(self) -> None:
         """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
         from .cache import Cache
-        from .points import Points, box_of
+        from .points import Points, box_of, differ_little
 
         problem, objective = self.problem, self.objective
         if self.state is not None:
@@ -181,8 +181,8 @@ class Ascent:
             return
         V = self.first_decisions(objective.C - 2.0 * objective.design.predict(self.start))
         # Points have no Newton steps, without which sweeps converge slowly where there is no ridge.
-        decisions = problem.shared or not objective.l2.any()
-        box = None if decisions else box_of(objective.region, problem.shape[0])
+        few = problem.shared or not objective.l2.any() or differ_little(V, self.W)
+        box = None if few else box_of(objective.region, problem.shape[0])
         self.points = box is not None
         self.cache = Points(box, problem, V) if box is not None else Cache.of(problem, V)
         constant, M = problem.moments(self.cache)

@@ -23,6 +23,9 @@ from . import kernels
 from .kernels import HUGE, ROUNDING, Box, Columns
 from .problem import ScaledProblem
 
+#: columns in which decisions differ on average, up to which keeping decisions is as fast: those of a simplex
+FEW_COLUMNS = 2.0
+
 
 def box_of(region: Any, d: int) -> Box | None:
     """Bounds and constraint of a region, or None if it is no box with at most one constraint.
@@ -47,6 +50,12 @@ def box_of(region: Any, d: int) -> Box | None:
     if not np.isfinite([*lower, *upper]).all():
         return None
     return Box(lower, upper, coef, max(float(low), -HUGE), min(float(high), HUGE))
+
+
+def differ_little(V: np.ndarray, W: np.ndarray) -> bool:
+    """Whether decisions differ in so few columns that it is as fast to keep them."""
+    count = (V != W).sum(axis=1)
+    return bool(count.sum() <= FEW_COLUMNS * np.count_nonzero(count))
 
 
 class Points:

@@ -17,7 +17,10 @@ from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import BLOCK_ELEMENTS
 from ..base import MATRIX_SPEED
-from .ascent import SHARE, SWEEPS, Ascent
+from .ascent import SHARE, Ascent
+
+#: largest number of rounds on the pool between two calls of the oracle
+ROUNDS = 30
 
 
 class DecisionPool:
@@ -110,7 +113,7 @@ class PooledAscent(Ascent):
     def approach(self) -> None:
         """Solve the problem over the decisions of the pool."""
         self.improve()
-        for _ in range(SWEEPS):
+        for _ in range(ROUNDS):
             if not self.explore():
                 break
             self.improve()

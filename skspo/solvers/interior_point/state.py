@@ -43,8 +43,9 @@ PLANAR_WORK = 4_000
 #: mu of the first iterate in typical costs
 START = 0.3
 
-#: share of the way to the boundary that steps use in curved regions: they need fewer iterations
-CURVED_MOST = 0.95
+#: the same for curved regions, and the share of the way to the boundary that their steps use: they need a third fewer
+#: iterations
+CURVED_START, CURVED_MOST = 0.1, 0.95
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
@@ -330,7 +331,7 @@ class State:
         self.lasso = LassoBlock(objective.l1, self.prior) if lasso else None
         #: the blocks and the penalty, if it is one
         self.cones: list[Block] = self.blocks + ([self.lasso] if self.lasso else [])
-        self.restart(START)
+        self.restart(START if self.S is None else CURVED_START)
         self.scratch = np.empty((2, max(block.u.size for block in self.cones)))
         self.count = sum(float(block.a.sum()) * block.degree for block in self.blocks)
 
