@@ -32,9 +32,6 @@ NEWTON_MEMORY = 2e7
 #: Newton steps after a sweep
 NEWTON_STEPS = 5
 
-#: work of a Newton step as a share of that which sweeps seem to need
-NEWTON_WORTH = 0.1
-
 #: relative gap below which Newton steps are tried: before, the weights in use are others from one pass to the next
 NEWTON_FROM = 1e-2
 
@@ -218,7 +215,7 @@ class Ascent:
             if self.distance <= NEWTON_FROM:
                 face = Face(problem, cache)
                 work, memory = face.newton_size
-                if face.size and memory <= NEWTON_MEMORY and work <= NEWTON_WORTH * ahead * costs:
+                if face.size and memory <= NEWTON_MEMORY and work <= ahead * costs:
                     self.newton(face)
             if self.late():
                 break
