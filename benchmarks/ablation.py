@@ -36,7 +36,7 @@ from ablation_problems import FAMILIES, Data
 from results import Table, out_option
 
 import skspo as sk
-from skspo._training.certificate import ZERO_BOUND
+from skspo._training.objective import ZERO_BOUND
 from skspo._utils import limits
 from skspo.solvers.dual.solver import DualSolver
 from skspo.solvers.interior_point.state import State
@@ -408,23 +408,23 @@ SWITCHES: dict[str, Switch] = {
         "mixture.py: matrix",
     ),
     "moved decisions": Switch(
-        {"_training.in_memory.MAX_MOVES": 0},
+        {"_training.objective.MAX_MOVES": 0},
         [
             Case("ellipsoid", "lbfgs", SMALL, (3, 8), (5, 10)),
             Case("paths", "conic", (60, 150), (3, 5), (3, 4)),
             Case("entropy", "auto", SMALL, (3, 8), (5, 10)),
             Case("simplex", "auto", SMALL, (3, 8), (5, 10)),
         ],
-        "certificate.py: cancel_residual",
+        "objective.py: cancel_residual",
     ),
     "Anderson acceleration": Switch(
-        {"_training.certificate.ANDERSON": -(10**9)},
+        {"_training.objective.extrapolated": lambda points, steps: 0.0},
         [
             Case("ellipsoid", "lbfgs", SMALL, (3, 8), (5, 10)),
             Case("entropy", "auto", SMALL, (3, 8), (5, 10)),
             Case("paths", "conic", (60, 150), (3, 5), (3, 4)),
         ],
-        "certificate.py: ANDERSON",
+        "objective.py: extrapolated",
     ),
     "proof of stochastic fits": Switch(
         {"solvers.sgd.prove": lambda objective, Theta, *args: (Theta, objective.value(Theta), ZERO_BOUND)},
@@ -478,7 +478,7 @@ SWITCHES: dict[str, Switch] = {
         "memory of level_sets.py",
     ),
     "blocks of rows": Switch(
-        {"_training.in_memory.BLOCK_ELEMENTS": 2**62, "regions._oracles.graphs.BLOCK_NUMBERS": 2**62},
+        {"_training.in_memory.BLOCK_NUMBERS": 2**62, "regions._oracles.graphs.BLOCK_NUMBERS": 2**62},
         [
             Case("simplex", "bundle", LARGE, (3, 8), (5, 12)),
             Case("paths", "auto", LARGE, (3, 5), (4, 5)),

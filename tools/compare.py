@@ -102,7 +102,9 @@ def main() -> None:
         for folder in (ROOT, args.before.resolve())
     ]
     families = defaultdict(list)
-    for problem, *lines in zip(drawn(args.seed, args.number, quick=True), *(run.stdout or [] for run in runs)):
+    for problem, *lines in zip(
+        drawn(args.seed, args.number, quick=True), *(run.stdout or [] for run in runs), strict=True
+    ):
         families[problem.family].append((problem, *map(json.loads, lines)))
     print("| family | problems | same decisions | costs | same objectives | objectives | does not agree |")
     print("| --- " * 7 + "|")

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .._utils.conjugate_gradients import conjugate_gradients
+from .._utils.scaling import CLEAR
 
 #: sets of factors: they must not be negative, so that one set may not be enough
 SETS = 4
@@ -29,9 +30,6 @@ STEPS = 100
 
 #: unknowns up to which a factorization takes less time than these steps: products of matrices are ten times as fast
 DIRECT = 10 * STEPS
-
-#: share of the moments that is rounding
-VANISHED = 1e-12
 
 
 class Averages(ABC):
@@ -69,7 +67,7 @@ def balanced(averages: Averages, weight: np.ndarray, late: Callable[[], bool]) -
         excess, inside = averages.excess(weight)
         size = float(np.linalg.norm(excess))
         first = size if first == np.inf else first
-        if size <= VANISHED * first or late():
+        if size <= CLEAR * first or late():
             return
         with np.errstate(over="ignore", invalid="ignore"):  # factors that overflow are not used
             change = averages.change(weight, -_solved(averages, weight, excess, inside, late))

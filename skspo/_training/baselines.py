@@ -14,9 +14,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array
 
 from .._utils.scaling import SMALLEST, largest, power_of_two
-from .design import apply_model, check_blocks
+from .design import apply_model, check_blocks, existing
 from .inputs import mean_cost
-from .merge import existing
 
 #: ``quick_baselines`` fits least squares up to this many multiplications: about 0.02 seconds
 QUICK_PRODUCTS = 5e6

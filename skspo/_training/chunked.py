@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,17 +35,13 @@ from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import has
-from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
-from .design import LinearDesign, SharedDesign, triangle
+from .design import Design, SharedDesign, triangle
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
 from .inputs import known_in, nearest_factor
-from .objective import LinearObjective, Penalty, Undecided, sample_step
+from .objective import ZERO_BOUND, Bound, DecisionsAt, Dual, LinearObjective, Penalty, Undecided, sample_step
 from .rows import ALL, Every, P, Rows, T, Task
 from .run import Memory
 from .survey import coordinates_of, survey_chunk
-
-#: largest number of moves of dual decisions; each costs a pass
-MAX_MOVES = 20
 
 #: numbers (features, costs and decisions) of the rows that are loaded at most, as a sample or because their decisions
 #: are undecided: 128 MB
@@ -82,19 +78,9 @@ def part_cuts(part: InMemoryObjective, start: int, Theta: np.ndarray, edges: np.
     return GroupSums(value, low, b, A)
 
 
-def part_gradient(part: InMemoryObjective, start: int, Theta: np.ndarray) -> tuple[float, np.ndarray]:
-    """Loss and subgradient."""
-    return part.loss_gradient(Theta)
-
-
-def part_value(part: InMemoryObjective, start: int, Theta: np.ndarray) -> float:
-    """Loss without the penalty."""
-    return part.mean_loss(Theta)
-
-
-def part_decision_cost(part: InMemoryObjective, start: int, Theta: np.ndarray) -> float:
-    """Cost of the decisions for the predictions, without the penalty."""
-    return part.mean_decision_cost(Theta)
+def part_result(part: InMemoryObjective, start: int, method: str, *args: Any) -> Any:
+    """What a method of the part returns: ``loss_gradient``, ``mean_loss`` or ``mean_decision_cost``."""
+    return getattr(part, method)(*args)
 
 
 def part_products(part: InMemoryObjective, start: int, Theta: np.ndarray) -> np.ndarray:
@@ -220,7 +206,7 @@ class ChunkedObjective(LinearObjective):
         coordinates = coordinates_of(
             survey, reference, normals, fit_intercept=fit_intercept, center=prior == "zero", shared=shared
         )
-        design = (SharedDesign if shared else LinearDesign).without_rows(
+        design = (SharedDesign if shared else Design).without_rows(
             coordinates.standardization, normals, fit_intercept=fit_intercept
         )
         design.known = known
@@ -307,7 +293,8 @@ class ChunkedObjective(LinearObjective):
 
     def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
         """Weighted loss and its subgradient."""
-        return self._sum(part_gradient, Theta)
+        result: tuple[float, np.ndarray] = self._sum(part_result, "loss_gradient", Theta)
+        return result
 
     def cuts(
         self, Theta: np.ndarray, edges: np.ndarray, memory: Memory | None = None
@@ -318,11 +305,11 @@ class ChunkedObjective(LinearObjective):
 
     def mean_loss(self, Theta: np.ndarray) -> float:
         """Loss at Theta, without the penalty."""
-        return self._sum(part_value, Theta)
+        return float(self._sum(part_result, "mean_loss", Theta))
 
     def mean_decision_cost(self, Theta: np.ndarray) -> float:
         """Cost of the decisions, without the penalty."""
-        return self._sum(part_decision_cost, Theta)
+        return float(self._sum(part_result, "mean_decision_cost", Theta))
 
     def moves(self, dual: Dual, Theta: np.ndarray) -> ChunkedMoves:
         """Dual decisions that can be moved; each move is a pass over the rows."""
@@ -331,11 +318,11 @@ class ChunkedObjective(LinearObjective):
 
 
 class ChunkedMoves:
-    """Dual decisions that can be moved, for rows in chunks (see ``certificate.Moves``); Theta is the result."""
+    """Dual decisions that can be moved, for rows in chunks (see ``InMemoryMoves``); Theta is the result."""
 
     def __init__(self, objective: ChunkedObjective, dual: DecisionsAt, Theta: np.ndarray) -> None:
         self.objective, self.dual, self.Theta = objective, dual, Theta
-        self.max_moves = MAX_MOVES if has(objective.region, "repair") else 0
+        self.can_move = has(objective.region, "repair")
         self.constant, self.slope, size = objective._sum(part_moments, dual, Theta, None, 0.0)
         self.floor = KINK * size
 

@@ -17,8 +17,7 @@ Solvers use ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -29,7 +28,8 @@ from sklearn.linear_model import LinearRegression
 from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 from ..regions.capabilities import project_visible
-from .merge import existing
+from ..regions.forms import RANK
+from ..regions.row_polyhedra import patterns
 from .regression import REGRESSION, in_time, quick_regression, ridge_regression
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ Matrix = TypeVar("Matrix", np.ndarray, "cp.Expression")
 
 #: intercept: one per cost, or a number for a shared model
 Intercept: TypeAlias = np.ndarray | float
-
-#: relative size below which features of a shared model, or directions of its coefficients, count as hidden
-INVISIBLE = 1e-10
 
 
 class Standardization(NamedTuple):
@@ -78,17 +75,28 @@ def triangle(table: np.ndarray) -> np.ndarray:
     return R
 
 
-class Design(ABC):
-    """Base class of both layouts: standardized features.
+def existing(possible: np.ndarray, weight: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows and columns of costs that exist: columns that exist in the same rows come together.
 
-    X has shape (n, p), or (n, d p) for a shared model; weights are nonnegative and sum to one; the normals (m, d) are
+    Columns without any row of positive weight are left out.
+    """
+    for kept, columns in patterns(np.ascontiguousarray(possible.T)):
+        rows = np.flatnonzero(kept if weight is None else kept & (weight > 0))
+        if rows.size:
+            yield rows, columns
+
+
+class Design:
+    """Standardized features, and one coefficient vector per cost: predictions X B^T + b.
+
+    X has shape (n, p), or (n, d p) for ``SharedDesign``; weights are nonnegative and sum to one; the normals (m, d) are
     orthonormal directions in which decisions never vary.  ``center`` says whether columns are centered, which is only
     allowed if the intercept has no penalty.  With ``standardization`` these coordinates are used instead of those of X,
     for later chunks of a stream.
     """
 
     #: whether one coefficient vector predicts all costs
-    shared: ClassVar[bool]
+    shared: ClassVar[bool] = False
     #: whether Z is in CSR form
     sparse: ClassVar[bool] = False
     #: costs whose prediction is the offset, because they are known; their unit vectors are the last normals
@@ -107,25 +115,33 @@ class Design(ABC):
     ) -> None:
         self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
         rows, row_weight = self._rows(X, weight)
-        n, p = rows.shape
-        self.n_features = p
+        self.n_features = rows.shape[1]
         if standardization is None:
-            mean = row_weight @ rows if fit_intercept and center else np.zeros(p)
-            # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
-            largest = np.abs(rows).max(axis=0, initial=0.0)
-            unit = powers_of_two(largest)
-            spread = unit * np.sqrt(row_weight @ ((rows - mean) / unit) ** 2)
+            mean, spread, largest = self._columns(rows, row_weight, fit_intercept and center)
             # A column that is constant up to rounding is equivalent to the intercept.
             used = spread > 16 * np.finfo(float).eps * largest
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)
         self.standardization = standardization
         self.mean, self.scale, self.used = standardization
-        Z = np.empty((n, p + 1 if fit_intercept else p))
+        self._set_features(self._standardized(rows))
+
+    def _columns(self, rows: Any, weight: np.ndarray, centered: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean that is subtracted from each column, spread about it, and largest absolute value."""
+        mean = weight @ rows if centered else np.zeros(rows.shape[1])
+        # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
+        largest = np.abs(rows).max(axis=0, initial=0.0)
+        unit = powers_of_two(largest)
+        return mean, unit * np.sqrt(weight @ ((rows - mean) / unit) ** 2), largest
+
+    def _standardized(self, rows: Any) -> Any:
+        """Rows in these coordinates, with a column of ones for the intercept."""
+        n, p = rows.shape
+        Z = np.empty((n, p + 1 if self.fit_intercept else p))
         np.subtract(rows, self.mean, out=Z[:, :p])
         Z[:, :p] /= self.scale
         Z[:, :p][:, ~self.used] = 0.0
         Z[:, p:] = 1.0
-        self._set_features(Z)
+        return Z
 
     @classmethod
     def without_rows(cls, standardization: Standardization, normals: np.ndarray, *, fit_intercept: bool) -> Self:
@@ -134,13 +150,11 @@ class Design(ABC):
         X, weight = np.zeros((0, p)), np.zeros(0)
         return cls(X, weight, normals, fit_intercept=fit_intercept, standardization=standardization)
 
-    @abstractmethod
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Feature vectors, one per row, and their weights, which sum to one."""
+        return X, weight
 
-    @abstractmethod
     def _set_features(self, Z: np.ndarray) -> None:
-        """Set Z, with the shape of this layout."""
+        self.Z = Z
 
     @property
     def n_coef(self) -> int:
@@ -160,104 +174,14 @@ class Design(ABC):
         other.known = self.known
         return other
 
-    # -- the layout ----------------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:
-        """Predictions of the given rows, shape (n_rows, d)."""
-
-    @abstractmethod
-    def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Gradient in Theta of sum_i g_i.c_hat_i over the given rows."""
-
-    @abstractmethod
-    def gram(self, room: np.ndarray) -> np.ndarray:
-        """Gram matrix of the features, shape (q, q), with the samples weighted by a_i room_i."""
-
-    @abstractmethod
-    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
-        """Hessian in the entries of Theta of sum_i a_i c_hat_i.M_i c_hat_i / 2 over the given rows."""
-
-    @abstractmethod
-    def sensitivity(self, S: np.ndarray) -> np.ndarray:
-        """Gradient in Theta of s_k.c_hat_i for every sample i and every row s_k of S, shape (n, k, size of Theta)."""
-
-    @abstractmethod
-    def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Theta that fits C with one weight per sample and cost, by normal equations."""
-
-    @abstractmethod
-    def least_squares(
-        self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None, *, standardized: bool
-    ) -> np.ndarray:
-        """Theta of the least-squares fit to all of C that is ``possible``, hidden component included.
-
-        If it is not unique, up to rounding, it is the smallest one in the units of X, or in those of Z if
-        ``standardized``.  The latter does not depend on units: with features of very different sizes LinearRegression
-        drops the small ones.
-        """
-
-    @abstractmethod
-    def ridge(self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
-        """Theta of the ridge fit, hidden component included; see ``ridge_regression``."""
-
-    # -- coefficients --------------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """L and R, with orthonormal rows and columns: L Theta R is the hidden component of the free columns."""
-
-    @abstractmethod
-    def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
-        """Theta without its hidden component (of the free columns, or of all)."""
-
-    @abstractmethod
-    def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Theta as solvers get it, and the rest, which is added to their result."""
-
-    @abstractmethod
-    def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """Theta with its hidden component in the free columns set to that of the reference."""
-
-    @abstractmethod
-    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
-        """Coefficients and intercept for features as given."""
-
-    @abstractmethod
-    def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
-        """Theta of coefficients for features in this unit; constant columns are moved into the intercept or dropped."""
-
-    def _regression(
-        self, features: np.ndarray, C: np.ndarray, weight: np.ndarray, quick: bool = False, n_fits: int = 1
-    ) -> tuple[np.ndarray, Intercept, float]:
-        """Coefficients and intercept of least squares for features in units of the largest one, and this unit.
-
-        The unit is a power of two, so the division is exact, and squares neither overflow nor vanish.
-        """
-        unit = power_of_two(max(largest(features), SMALLEST))
-        if quick or (time_left() < np.inf and not in_time(REGRESSION, features)):
-            return *quick_regression(features / unit, C, weight, self.fit_intercept, n_fits), unit
-        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
-        return ls.coef_, ls.intercept_, unit
-
-
-class LinearDesign(Design):
-    """One coefficient vector per cost: predictions X B^T + b."""
-
-    shared = False
-
-    def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return X, weight
-
-    def _set_features(self, Z: np.ndarray) -> None:
-        self.Z = Z
+    # -- the linear map ------------------------------------------------------------------------------------------------
 
     def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:
-        """Z Theta^T."""
+        """Predictions Z Theta^T of the given rows, shape (n_rows, d)."""
         return self.Z[rows] @ self._without_known(Theta).T
 
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Return sum_i g_i z_i^T, shape (d, q)."""
+        """Gradient in Theta of sum_i g_i.c_hat_i over the given rows: sum_i g_i z_i^T, shape (d, q)."""
         return self._without_known(G.T @ self.Z[rows])
 
     def _without_known(self, Theta: Matrix) -> Matrix:
@@ -269,22 +193,22 @@ class LinearDesign(Design):
         return unknown[:, None] * Theta if isinstance(Theta, np.ndarray) else np.diag(unknown) @ Theta
 
     def gram(self, room: np.ndarray) -> np.ndarray:
-        """Return sum_i a_i room_i z_i z_i^T."""
+        """Gram matrix of the features with weights a_i room_i, shape (q, q)."""
         return (self.Z * (self.weight * room)[:, None]).T @ self.Z
 
     def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
-        """Return sum_i a_i M_i (x) z_i z_i^T."""
+        """Hessian in Theta of sum_i a_i c_hat_i.M_i c_hat_i / 2 over the given rows: sum_i a_i M_i (x) z_i z_i^T."""
         Z, (d, q) = self.Z[rows], (M.shape[1], self.n_coef)
         outer = np.einsum("ij,ik->ijk", Z * self.weight[rows, None], Z)
         H = M.reshape(-1, d * d).T @ outer.reshape(-1, q * q)
         return H.reshape(d, d, q, q).transpose(0, 2, 1, 3).reshape(d * q, d * q)
 
     def sensitivity(self, S: np.ndarray) -> np.ndarray:
-        """Outer products s_k z_i^T."""
+        """Gradients s_k z_i^T in Theta of s_k.c_hat_i, shape (n, k, size of Theta)."""
         return np.einsum("kj,iq->ikjq", S, self.Z).reshape(self.Z.shape[0], S.shape[0], S.shape[1] * self.Z.shape[1])
 
     def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """One system of normal equations per cost."""
+        """Theta that fits C with one weight per sample and cost: one system of normal equations per cost."""
         q = self.n_coef
         gram, block = np.zeros((weight.shape[1], q, q)), max(1, BLOCK_ELEMENTS // q**2)
         for start in range(0, self.Z.shape[0], block):
@@ -313,7 +237,12 @@ class LinearDesign(Design):
     def least_squares(
         self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None, *, standardized: bool
     ) -> np.ndarray:
-        """One regression per cost."""
+        """Theta of the least-squares fit to all of C that is ``possible``, hidden component included: one per cost.
+
+        If it is not unique, up to rounding, it is the smallest one in the units of X, or in those of Z if
+        ``standardized``.  The latter does not depend on units: with features of very different sizes LinearRegression
+        drops the small ones.
+        """
         return self._by_rows(
             possible,
             lambda some, i, j, n_fits: some._fit_costs(X[i], C[i][:, j], standardized, possible is not None, n_fits),
@@ -329,7 +258,7 @@ class LinearDesign(Design):
         return self.from_user(coef, intercept, unit)
 
     def ridge(self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
-        """One regression per cost, with the penalty that predicts differences between decisions best.
+        """Theta of the ridge fit, hidden component included, with the penalty that predicts differences best.
 
         Costs that exist in the same rows have the same penalty.
         """
@@ -344,36 +273,52 @@ class LinearDesign(Design):
         return self._by_rows(possible, fit)
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The normals, for every free column."""
+        """L and R, with orthonormal rows and columns: L Theta R is the hidden component of the free columns."""
         return self.normals, np.eye(self.n_coef)[:, free]
 
     def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
-        """Without the component along the normals."""
+        """Theta without its hidden component (of the free columns, or of all)."""
         visible = project_visible(Theta.T, self.normals).T
         return visible if free is None else np.where(free, visible, Theta)
 
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Without the hidden component: nothing depends on it, and if it is large, small differences are lost."""
+        """Theta as solvers get it, and the rest, which is added to their result.
+
+        Nothing depends on the hidden component, and if it is large, small differences are lost.
+        """
         visible = self.visible(Theta)
         return visible, Theta - visible
 
     def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """Drop the hidden component of free columns; the reference has none."""
+        """Theta with its hidden component in the free columns set to that of the reference, which has none."""
         return self.visible(Theta, free)
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
-        """Coefficients (d, p) and intercept (d,)."""
+        """Coefficients (d, p) and intercept (d,) for features as given."""
         p = self.n_features
         coef = np.where(self.used, Theta[:, :p] / self.scale, 0.0)
         intercept = Theta[:, p] - coef @ self.mean if self.fit_intercept else np.zeros(Theta.shape[0])
         return coef, intercept
 
     def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
-        """Theta of coefficients (d, p) and intercept (d,)."""
+        """Theta of coefficients for features in this unit; constant columns are moved into the intercept or dropped."""
         Theta = coef * np.where(self.used, self.scale / unit, 0.0)
         if self.fit_intercept:
             Theta = np.concatenate([Theta, (intercept + coef @ (self.mean / unit))[:, None]], axis=1)
         return Theta
+
+    def _regression(
+        self, features: np.ndarray, C: np.ndarray, weight: np.ndarray, quick: bool = False, n_fits: int = 1
+    ) -> tuple[np.ndarray, Intercept, float]:
+        """Coefficients and intercept of least squares for features in units of the largest one, and this unit.
+
+        The unit is a power of two, so the division is exact, and squares neither overflow nor vanish.
+        """
+        unit = power_of_two(max(largest(features), SMALLEST))
+        if quick or (time_left() < np.inf and not in_time(REGRESSION, features)):
+            return *quick_regression(features / unit, C, weight, self.fit_intercept, n_fits), unit
+        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
+        return ls.coef_, ls.intercept_, unit
 
 
 class SharedDesign(Design):
@@ -399,7 +344,7 @@ class SharedDesign(Design):
             visible = self.Z - np.matmul(self.normals.T, np.matmul(self.normals, self.Z))
             # What is left of a hidden column is rounding error.
             left, size = (np.abs(x).max(axis=(0, 1), initial=0.0) for x in (visible, self.Z))
-            self.Z = np.where(left > INVISIBLE * size, visible, 0.0)
+            self.Z = np.where(left > RANK * size, visible, 0.0)
             flat = self.Z.reshape(-1, self.n_coef) * np.sqrt(np.repeat(self.weight, self.d))[:, None]
             #: R of the QR factorization of all features, for ``hidden_basis``
             self.triangle = triangle(flat)
@@ -470,7 +415,7 @@ class SharedDesign(Design):
             if self.normals.size and free.any():
                 _, size, directions = np.linalg.svd(self.triangle[:, free])
                 size = np.append(size, np.zeros(directions.shape[0] - size.size))
-                hidden = size <= INVISIBLE * np.sqrt(self.full_gram.diagonal().max())
+                hidden = size <= RANK * np.sqrt(self.full_gram.diagonal().max())
                 basis = np.eye(self.n_coef)[:, free] @ directions[hidden].T
             self._bases[key] = basis
         return np.ones((1, 1)), self._bases[key]
@@ -501,13 +446,9 @@ class SharedDesign(Design):
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
         """Coefficients (p,) and intercept."""
-        p = self.n_features
-        coef = np.where(self.used, Theta[0, :p] / self.scale, 0.0)
-        return coef, float(Theta[0, p] - coef @ self.mean) if self.fit_intercept else 0.0
+        coef, intercept = super().to_user(Theta)
+        return coef[0], float(np.ravel(intercept)[0])
 
     def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
         """Theta of coefficients (p,) and a number."""
-        Theta = coef * np.where(self.used, self.scale / unit, 0.0)
-        if self.fit_intercept:
-            Theta = np.append(Theta, intercept + coef @ (self.mean / unit))
-        return Theta[None]
+        return super().from_user(coef[None], np.atleast_1d(intercept), unit)

@@ -77,17 +77,6 @@ def fitted_region(estimator: object, region: Region | None = None) -> Region:
     """Region in which a fitted estimator decides: that of a model in pipelines, searches and transformed targets.
 
     A ``region`` that is given is returned: for regressors that have none.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from skspo import Simplex, SPOPlusRegressor
-    >>> from skspo.datasets import make_cost_sensitive_classification
-    >>> from skspo._training.fitted import fitted_region
-    >>> X, C = make_cost_sensitive_classification(30, random_state=0)
-    >>> fitted_region(make_pipeline(StandardScaler(), SPOPlusRegressor(Simplex())).fit(X, C))
-    Simplex()
     """
     if region is not None:
         return region

@@ -9,29 +9,30 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.sparse import csr_array, issparse
 
-from .._utils.limits import PREPARATION, Deadline, TimeIsUp, share_of_time
+from .._utils.limits import BLOCK_NUMBERS, PREPARATION, Deadline, TimeIsUp, share_of_time
 from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
-from .certificate import Bound, DecisionsAt, Dual
-from .design import Design, Intercept, LinearDesign, SharedDesign, apply_model
+from .design import Design, Intercept, SharedDesign, apply_model
 from .inputs import known_in
-from .merge import merge_rows
 from .mixture import mixed_bound
-from .objective import Coordinates, LinearObjective, Penalty, Undecided, sample_step
+from .objective import (
+    Bound,
+    Coordinates,
+    DecisionsAt,
+    Dual,
+    LinearObjective,
+    Penalty,
+    Undecided,
+    sample_step,
+)
 from .run import Memory
 from .sparse import SparseDesign
 
-#: number of costs per block of a pass
-BLOCK_ELEMENTS = 2**17
-
 #: relative difference below which costs of decisions are equal
 ROUNDING = 4.0 * float(np.finfo(float).eps)
-
-#: largest number of moves of dual decisions
-MAX_MOVES = 50
 
 #: added to |c - 2 c_hat|, relative to the largest one, before it is inverted
 KINK = 1e-9
@@ -78,6 +79,37 @@ def with_known(offset: np.ndarray | None, known: np.ndarray, C: np.ndarray) -> n
     return offset
 
 
+def merge_rows(
+    sample_weight: np.ndarray | None, *arrays: np.ndarray | csr_array | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Drop rows of weight zero, merge rows that are equal in all of the arrays, and sort.
+
+    A row of weight two and a repeated row are then exactly the same problem.  The optimum of a linear program need not
+    be unique, so only equal input guarantees equal results.  Returns one row of each set of equal rows, and their total
+    weight.
+    """
+    given = [array for array in arrays if array is not None]
+    weight = np.ones(given[0].shape[0]) if sample_weight is None else sample_weight
+    keep = np.flatnonzero(weight > 0)
+    sparse = [array[keep] for array in given if issparse(array)]
+    rows = np.concatenate([array[keep] for array in given if not issparse(array)], axis=1)
+    # Sort by one number per row; only if there are ties, by all columns.
+    key = (rows * np.cos(np.arange(1.0, rows.shape[1] + 1.0))).sum(axis=1)
+    keys = [key, *(X @ np.cos(np.arange(1.0, X.shape[1] + 1.0)) for X in sparse)]
+    order = np.lexsort(keys)
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort((*rows.T[::-1], *keys))
+    rows = rows[order]
+    new = np.ones(rows.shape[0], dtype=bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    for X in sparse:
+        X = X[order]
+        difference = abs(X[1:] - X[:-1])
+        new[1:] |= difference.max(axis=1).toarray().ravel() > 0 if len(new) > 1 else False
+    weight = np.add.reduceat(weight[keep][order], np.flatnonzero(new))
+    return keep[order[new]], weight
+
+
 class InMemoryObjective(LinearObjective):
     """Mean loss of a linear model plus its penalty, for rows in memory.
 
@@ -122,7 +154,7 @@ class InMemoryObjective(LinearObjective):
         C = region.to_min(y)
         possible = None if possible is None else possible[rows]
         known = None if offset is None else region.to_min(offset[rows])
-        kind = SharedDesign if shared else SparseDesign if issparse(X) else LinearDesign
+        kind = SharedDesign if shared else SparseDesign if issparse(X) else Design
         known_costs = known_in(region, y)
         design = kind(
             X,
@@ -373,7 +405,7 @@ class InMemoryObjective(LinearObjective):
         if "blocks" not in memory:
             n = self.n_samples
             # An oracle that is a solver gets all rows at once, because it may solve several at the same time.
-            size = n if self.region.oracle_is_solver else max(BLOCK_ELEMENTS // self.C.shape[1], 1)
+            size = n if self.region.oracle_is_solver else max(BLOCK_NUMBERS // self.C.shape[1], 1)
             slices = [slice(start, min(start + size, n)) for start in range(0, n, max(size, 1))]
             memory["blocks"] = [
                 (rows, self.region if len(slices) == 1 else self.region.take(rows), {}) for rows in slices
@@ -424,8 +456,9 @@ class InMemoryObjective(LinearObjective):
 
 
 class InMemoryMoves:
-    """Dual decisions that can be moved, for rows in memory (see ``certificate.Moves``); Theta is the result.
+    """Dual decisions v_i(K) = repair(v_i + room_i K z_i), for rows in memory; Theta is the result.
 
+    K has the shape of the coefficients, and ``repair`` projects into conv(S); not every region can.
     Moving v_i away from the maximizer of u.v, u = c - 2 c_hat, costs about |u_i| times the squared distance.  Therefore
     samples with u_i near 0, the kink of the loss, are moved first.  ``floor`` is added to |u_i|; None means a small
     share of the largest |u_i|.
@@ -436,7 +469,7 @@ class InMemoryMoves:
         V = objective.decisions(dual.Theta) if isinstance(dual, DecisionsAt) else dual
         self._repair = getattr(objective.region, "repair", None)
         # Without ``repair``, V are decisions of the oracle or their averages, which are in conv(S).
-        self.max_moves = 0 if self._repair is None else MAX_MOVES
+        self.can_move = self._repair is not None
         if self._repair is not None:
             try:
                 V = self._repair(V)

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._utils.limits import BLOCK_ELEMENTS, Deadline, TimeIsUp, check_time
 from .balance import DIRECT, Averages, balanced
-from .certificate import Bound
+from .objective import Bound
 
 if TYPE_CHECKING:
     from .in_memory import InMemoryObjective

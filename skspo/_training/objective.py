@@ -42,23 +42,72 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from .._utils.limits import TimeIsUp
-from .._utils.scaling import NEGLIGIBLE, OVERWHELMING
+from .._utils.limits import Deadline, StepTimer, TimeIsUp
+from .._utils.scaling import CLEAR, NEGLIGIBLE, OVERWHELMING
 from ..losses import Loss
 from ..regions.base import Region
-from .certificate import CERTIFICATE_RADIUS, DISTANCE_FACTOR, FREE_CHARGE, Bound, Dual, Moves
 from .design import Design, Standardization
 from .run import Memory
 
 if TYPE_CHECKING:
-    from .in_memory import InMemoryObjective
+    from .chunked import ChunkedMoves
+    from .in_memory import InMemoryMoves, InMemoryObjective
 
-#: number of samples from which a fit to a sample is used as a warm start.  The sample is every k-th row, with
-#: k = n // ENOUGH_SAMPLES between LEAST_STEP and SAMPLE_STEP.
-MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES, LEAST_STEP = 4_000, 8, 2_000, 4
+#: number of samples from which a fit to a sample is used as a warm start
+MANY_SAMPLES = 4_000
+
+#: the sample has about so many rows, between every SAMPLE_STEP-th and twice as many
+ENOUGH_SAMPLES, SAMPLE_STEP = 2_000, 8
 
 #: relative gaps are measured against the objective, but never against less than this share of the zero model's loss
 GAP_FLOOR = 1e-2
+
+#: smallest radius around least squares for which a bound without ridge is proved, in units of the typical cost
+CERTIFICATE_RADIUS = 10_000.0
+
+#: smallest radius as a multiple of the distance of the returned model.  The documented multiple is 2; the rest is a
+#: margin for coefficients that are set to zero afterwards.
+DISTANCE_FACTOR = 2.5
+
+#: largest number of moves of dual decisions, each a pass over the rows
+MAX_MOVES = 50
+
+#: number of steps after which ``cancel_residual`` stops if the residual has not been halved
+RESIDUAL_PATIENCE = 10
+
+#: multiplications of a pseudo-inverse, divided by the cube of its size
+PSEUDO_INVERSE = 15.0
+
+#: relative decrease of the bound that is accepted for a larger radius
+FREE_CHARGE = 1e-10
+
+
+class Bound(NamedTuple):
+    """Lower bound of the objective, and the radius around least squares within which it holds."""
+
+    value: float = 0.0
+    radius: float = np.inf  # in the coordinates of Theta; infinite if the bound holds for all models
+
+
+#: losses and penalties are nonnegative
+ZERO_BOUND = Bound()
+
+#: no bound: the oracle is not optimal, and the loss may be negative
+NO_BOUND = Bound(-np.inf, np.nan)
+
+
+#: constant and slope of a bound, from decisions in conv(S)
+Moments = tuple[float, np.ndarray]
+
+
+class DecisionsAt(NamedTuple):
+    """The decisions w*(2 c_hat - c) of all rows at Theta, which are computed when they are needed."""
+
+    Theta: np.ndarray
+
+
+#: dual decisions of all rows, or the coefficients that give them
+Dual = np.ndarray | DecisionsAt
 
 
 class Coordinates(NamedTuple):
@@ -103,7 +152,7 @@ class Undecided(NamedTuple):
 
 def sample_step(n: int) -> int | None:
     """Return k such that every k-th of n rows is a good sample; None if there are few rows."""
-    return min(SAMPLE_STEP, max(n // ENOUGH_SAMPLES, LEAST_STEP)) if n >= MANY_SAMPLES else None
+    return min(SAMPLE_STEP, max(n // ENOUGH_SAMPLES, SAMPLE_STEP // 2)) if n >= MANY_SAMPLES else None
 
 
 class LinearObjective(ABC):
@@ -209,8 +258,8 @@ class LinearObjective(ABC):
         """Rows whose decisions w*(2 c_hat - c) differ between these models; None if there are more than ``most``."""
 
     @abstractmethod
-    def moves(self, dual: Dual, Theta: np.ndarray) -> Moves:
-        """Dual decisions that can be moved, for ``certificate.lower_bound``; Theta is the result."""
+    def moves(self, dual: Dual, Theta: np.ndarray) -> InMemoryMoves | ChunkedMoves:
+        """Dual decisions that can be moved, for ``lower_bound``; Theta is the result."""
 
     # -- value and subgradient -----------------------------------------------------------------------------------------
 
@@ -366,3 +415,91 @@ class LinearObjective(ABC):
             self.design.from_user(self.region.to_min(coef), self.region.to_min(np.asarray(intercept))) / self.cost_scale
         )
         return Theta - self._hidden
+
+
+# -- proved bounds -----------------------------------------------------------------------------------------------------
+
+
+def best_proof(objective: LinearObjective, proofs: list[Moments], Theta: np.ndarray) -> tuple[Moments, Bound]:
+    """Moments that prove the best bound if Theta is the result, and that bound.
+
+    Without a ridge, bounds depend on the distance of Theta, so that they are computed again when it changes.
+    """
+    bounds = [objective.dual_value_from_moments(*moments, Theta) for moments in proofs]
+    return proofs[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
+
+
+def lower_bound(
+    objective: LinearObjective,
+    dual: Dual,
+    Theta: np.ndarray,
+    deadline: Deadline,
+    *,
+    target: float = np.inf,
+    enough: float = np.inf,
+) -> Bound:
+    """Best lower bound found from approximate dual decisions.
+
+    They are in conv(S), or near it if the region can repair them, and Theta is the result.  They are moved until their
+    moments are those of an optimum; if that fails, and ``enough`` is not reached, other decisions are mixed in.  Every
+    intermediate point in conv(S) proves a bound, and the best one is returned, or the first one that reaches
+    ``target``.  The loss and the penalty are nonnegative, so zero is always a bound.
+    """
+    moves = objective.moves(dual, Theta)
+    best = cancel_residual(objective, moves, Theta, deadline, target)
+    if best.value >= min(target, enough) or deadline.left() <= 0:
+        return best
+    return max(best, moves.mixed_bound(Theta, deadline, target))
+
+
+def cancel_residual(
+    objective: LinearObjective,
+    moves: InMemoryMoves | ChunkedMoves,
+    Theta: np.ndarray,
+    deadline: Deadline,
+    target: float,
+) -> Bound:
+    """Best bound of dual decisions v_i(K) that are moved until their moments are those of an optimum.
+
+    If no decision had to be repaired, one step with the Gram matrix would cancel the residual R(K).  Decisions at the
+    boundary move in some directions only, so the step is repeated, with Anderson acceleration.
+    """
+    timer = StepTimer(deadline, 0.0, 0.0)
+    K, best, lowest, age = np.zeros(objective.shape), ZERO_BOUND, np.inf, 0
+    most = MAX_MOVES if moves.can_move else 0
+    points: list[np.ndarray] = []
+    steps: list[np.ndarray] = []
+    pinv: np.ndarray | None = None
+    for n_iter in range(most + 1):
+        try:
+            constant, G = moves.moments(K)
+        except RuntimeError:
+            break  # a back-end failed to repair decisions; the bounds so far are valid
+        best = max(best, objective.dual_value_from_moments(constant, G, Theta))
+        # The penalty may leave a hidden component, which no decisions can cancel.
+        R = objective.design.visible(objective.moment_residual(G, Theta))
+        residual = float(np.linalg.norm(R))
+        age = 0 if residual <= 0.5 * lowest else age + 1
+        lowest = min(lowest, residual) if age == 0 else lowest
+        stop = residual == 0.0 or not np.isfinite(residual) or age > RESIDUAL_PATIENCE or n_iter == most
+        if best.value >= target or stop or timer.late():
+            break
+        if pinv is None:
+            if not deadline.allows(PSEUDO_INVERSE * float(objective.shape[1]) ** 3):
+                deadline.reached = True
+                break
+            pinv = np.linalg.pinv(moves.gram(), rcond=1e-14, hermitian=True)
+        # sum_i a_i dV_i z_i^T = R / 2 cancels the residual.
+        step = 0.5 * R @ pinv
+        points, steps = [*points, K.ravel()], [*steps, step.ravel()]
+        K = K + step
+        if len(points) > 1:
+            K = K - np.reshape(extrapolated(points, steps), objective.shape)
+    return best
+
+
+def extrapolated(points: list[np.ndarray], steps: list[np.ndarray]) -> np.ndarray:
+    """What Anderson acceleration subtracts from the last point plus its step."""
+    dK, ds = np.diff(points, axis=0).T, np.diff(steps, axis=0).T
+    share = np.linalg.lstsq(ds, steps[-1], rcond=CLEAR)[0]
+    return (dK + ds) @ share

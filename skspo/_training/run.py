@@ -7,30 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._utils.limits import Deadline
+from .._utils.limits import Budget, Deadline
 from ..regions.capabilities import Memory
 
 if TYPE_CHECKING:
     from ..regions.base import Region
     from ..solvers.dual.pool import DecisionPool
     from ..solvers.dual.solver import State
-    from ..solvers.interior_point.reduced_form import ReducedForm
-
-
-@dataclass
-class Budget:
-    """Work that a solver may do before it pauses, in the units of ``Estimate.work``.
-
-    Work is counted, not timed, so that the same data give the same model on every machine.
-    """
-
-    limit: float = np.inf
-    spent: float = 0.0
-
-    @property
-    def used_up(self) -> bool:
-        """Whether the solver is to pause."""
-        return self.spent >= self.limit
+    from ..solvers.interior_point.state import ReducedForm
 
 
 @dataclass

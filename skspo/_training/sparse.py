@@ -17,11 +17,8 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 from sklearn import get_config
 
 from .._utils.limits import BLOCK_ELEMENTS, time_left
-from .._utils.scaling import power_of_two, powers_of_two
-from .design import LinearDesign, Standardization
-
-#: relative accuracy of least squares by LSQR
-LSQR_TOL = 1e-12
+from .._utils.scaling import CLEAR, power_of_two, powers_of_two
+from .design import Design
 
 
 def as_csr(X: sp.sparray | sp.spmatrix) -> sp.csr_array:
@@ -49,7 +46,7 @@ def to_dense(X: sp.csr_array, name: str) -> np.ndarray:
     return X.toarray()
 
 
-class SparseDesign(LinearDesign):
+class SparseDesign(Design):
     """One coefficient vector per cost, for features in CSR form.
 
     ``center`` says whether scales are deviations from the mean; features are never centered.
@@ -58,39 +55,27 @@ class SparseDesign(LinearDesign):
     sparse = True
     Z: sp.csr_array
 
-    def __init__(
-        self,
-        X: sp.csr_array,
-        weight: np.ndarray,
-        normals: np.ndarray,
-        *,
-        fit_intercept: bool,
-        center: bool,
-        standardization: Standardization | None = None,
-    ) -> None:
-        self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
-        n, p = X.shape
-        self.n_features = p
-        if standardization is None:
-            # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
-            largest = abs(X).max(axis=0).toarray().ravel() if n else np.zeros(p)
-            unit = powers_of_two(largest)
-            row_weight, column = np.repeat(weight, np.diff(X.indptr)), X.indices
-            data = X.data / unit[column]
-            mean = np.zeros(p)
-            if fit_intercept and center:
-                mean = np.bincount(column, row_weight * data, minlength=p)
-            # Squares of entries, and of those that are zero, about the mean.
-            stored = np.bincount(column, row_weight * (data - mean[column]) ** 2, minlength=p)
-            zeros = np.maximum(weight.sum() - np.bincount(column, row_weight, minlength=p), 0.0)
-            spread = unit * np.sqrt(stored + zeros * mean**2)
-            # A column that is constant up to rounding carries no information beyond the intercept.
-            used = spread > 16 * np.finfo(float).eps * largest
-            standardization = Standardization(np.zeros(p), np.where(used, spread, 1.0), used)
-        self.standardization = standardization
-        self.mean, self.scale, self.used = standardization
-        scaled = sp.csr_array(X * np.where(self.used, 1.0 / self.scale, 0.0))
-        self.Z = sp.csr_array(sp.hstack([scaled, np.ones((n, 1))], format="csr")) if fit_intercept else scaled
+    def _columns(
+        self, rows: sp.csr_array, weight: np.ndarray, centered: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Zero, as features are not centered; spread about the mean if ``centered``; and largest absolute value."""
+        n, p = rows.shape
+        # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
+        largest = abs(rows).max(axis=0).toarray().ravel() if n else np.zeros(p)
+        unit = powers_of_two(largest)
+        row_weight, column = np.repeat(weight, np.diff(rows.indptr)), rows.indices
+        data = rows.data / unit[column]
+        mean = np.bincount(column, row_weight * data, minlength=p) if centered else np.zeros(p)
+        # Squares of entries, and of those that are zero, about the mean.
+        stored = np.bincount(column, row_weight * (data - mean[column]) ** 2, minlength=p)
+        zeros = np.maximum(weight.sum() - np.bincount(column, row_weight, minlength=p), 0.0)
+        return np.zeros(p), unit * np.sqrt(stored + zeros * mean**2), largest
+
+    def _standardized(self, rows: sp.csr_array) -> sp.csr_array:
+        """Rows in these coordinates, with a column of ones for the intercept."""
+        scaled = sp.csr_array(rows * np.where(self.used, 1.0 / self.scale, 0.0))
+        ones = np.ones((rows.shape[0], 1))
+        return sp.csr_array(sp.hstack([scaled, ones], format="csr")) if self.fit_intercept else scaled
 
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return sum_i g_i z_i^T, shape (d, q)."""
@@ -104,9 +89,9 @@ class SparseDesign(LinearDesign):
         """Return sum_i a_i M_i (x) z_i z_i^T; the given rows are made dense."""
         return self.dense_rows(rows).curvature(M, slice(None))
 
-    def dense_rows(self, rows: slice | np.ndarray) -> LinearDesign:
+    def dense_rows(self, rows: slice | np.ndarray) -> Design:
         """Return the same map for some rows, which are made dense."""
-        other = LinearDesign.without_rows(self.standardization, self.normals, fit_intercept=self.fit_intercept)
+        other = Design.without_rows(self.standardization, self.normals, fit_intercept=self.fit_intercept)
         other.Z, other.weight, other.known = self.Z[rows].toarray(), self.weight[rows], self.known
         return other
 
@@ -129,7 +114,7 @@ class SparseDesign(LinearDesign):
         coef = np.zeros((C.shape[1], features.shape[1]))
         for j, (c, l) in enumerate(zip(C.T, level, strict=True)):
             if time_left() > 0:
-                coef[j] = lsqr(centered, root * (c - l), atol=LSQR_TOL, btol=LSQR_TOL)[0]
+                coef[j] = lsqr(centered, root * (c - l), atol=CLEAR, btol=CLEAR)[0]
         intercept = level - coef @ mean
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit

@@ -12,7 +12,7 @@ from .._utils.scaling import check_units, largest, power_of_two
 from ..data.chunks import Chunk
 from ..regions.base import Region
 from ..regions.capabilities import project_visible
-from .design import LinearDesign, SharedDesign, Standardization, triangle
+from .design import Design, SharedDesign, Standardization, triangle
 from .in_memory import ROUNDING
 from .inputs import mean_cost
 from .objective import Coordinates
@@ -135,9 +135,7 @@ def coordinates_of(
     else:
         coef = lstsq(raw, target / unit, cond=cond)[0].T * unit
         intercept = np.zeros(target.shape[1])
-    design = (SharedDesign if shared else LinearDesign).without_rows(
-        standardization, normals, fit_intercept=fit_intercept
-    )
+    design = (SharedDesign if shared else Design).without_rows(standardization, normals, fit_intercept=fit_intercept)
     Theta = design.from_user(coef[0], float(intercept[0])) if shared else design.from_user(coef, intercept)
     coordinates = Coordinates(standardization, float(cost_scale), *design.split(Theta / cost_scale), bool(same))
     known = R.shape[1] > p + 1 + costs.shape[1]

@@ -36,6 +36,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache, partial
 from time import perf_counter
 from types import FrameType
@@ -170,6 +171,22 @@ class Deadline:
     def message(self) -> str:
         """Why a solver stopped."""
         return f"time_limit={self.seconds:g} s was reached"
+
+
+@dataclass
+class Budget:
+    """Work that a solver may do before it pauses, in the units of ``Estimate.work``.
+
+    Work is counted, not timed, so that the same data give the same model on every machine.
+    """
+
+    limit: float = np.inf
+    spent: float = 0.0
+
+    @property
+    def used_up(self) -> bool:
+        """Whether the solver is to pause."""
+        return self.spent >= self.limit
 
 
 _enforced: ContextVar[Deadline | None] = ContextVar("deadline", default=None)

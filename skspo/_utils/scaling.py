@@ -21,6 +21,9 @@ SMALLEST, LARGEST = 1e-280, 1e280
 #: nothing to fit; the squares of both are finite
 NEGLIGIBLE, OVERWHELMING = 1e-100, 1e50
 
+#: a larger relative difference is no rounding error, whatever the number of terms
+CLEAR = 1e-12
+
 
 def largest(array: np.ndarray) -> float:
     """Largest absolute value; 0 of an empty array."""

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._training.certificate import CERTIFICATE_RADIUS
 from .._training.fitted import check_frames, innermost_features
+from .._training.objective import CERTIFICATE_RADIUS
 from .._utils.limits import quiet
 from ..estimators._spo_plus import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs, check_existing

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from .._training.baselines import fit_baselines
+from .._training.in_memory import merge_rows
 from .._training.inputs import (
     TrainingData,
     check_training_data,
@@ -24,7 +25,6 @@ from .._training.inputs import (
     restore_rng_on_failure,
     set_fitted,
 )
-from .._training.merge import merge_rows
 from .._utils.adam import Adam
 from .._utils.errors import warn_once
 from .._utils.frames import check_values

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.chunked import ChunkedObjective
 from .._training.inputs import Attributes, TrainingData, check_training_data, restore_rng_on_failure
-from .._training.objective import LinearObjective
+from .._training.objective import NO_BOUND, ZERO_BOUND, LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
 from .._utils.frames import is_dask

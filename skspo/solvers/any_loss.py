@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._training.certificate import NO_BOUND
-from .._training.objective import LinearObjective
+from .._training.objective import NO_BOUND, LinearObjective
 from .._training.run import Run
 from .._utils.adam import N_STEPS, RATES, Adam
 from .._utils.limits import TimeIsUp

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._training.certificate import ZERO_BOUND, Bound, DecisionsAt, lower_bound
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective
+from .._training.objective import ZERO_BOUND, Bound, DecisionsAt, LinearObjective, lower_bound
 from .._training.run import Run
 from .._utils.limits import StepTimer, one_blas_thread
 from .._utils.progress import Activity
@@ -49,7 +48,7 @@ class Result(NamedTuple):
     n_iter: int
     status: Status
     message: str = ""  # why it stopped, if it did not converge
-    radius: float = np.nan  # radius around least squares within which the bound holds (see ``certificate.Bound``)
+    radius: float = np.nan  # radius around least squares within which the bound holds (see ``objective.Bound``)
     wrong_bound: bool = False  # whether the bound of the solver was wrong and has been replaced by zero
     gap: float = np.nan  # relative duality gap; set by ``certified``
 

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective
+from .._training.objective import NO_BOUND, ZERO_BOUND, LinearObjective
 from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has

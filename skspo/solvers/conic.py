@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._training.certificate import ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective
+from .._training.objective import ZERO_BOUND, LinearObjective
 from .._training.run import Run
 from .._utils.errors import import_cvxpy, is_failure
 from .._utils.limits import quiet

@@ -24,11 +24,10 @@ from functools import cache
 
 import numpy as np
 
-from .._training.certificate import ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective
-from .._training.run import Budget, Run
-from .._utils.limits import TimeIsUp
+from .._training.objective import ZERO_BOUND, LinearObjective
+from .._training.run import Run
+from .._utils.limits import Budget, TimeIsUp
 from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
 from ..regions.capabilities import has

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._training.certificate import ZERO_BOUND, Bound
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective
+from .._training.objective import ZERO_BOUND, Bound, LinearObjective
 from .._training.run import Run
 from .._utils.progress import Activity
 from ..regions.capabilities import has

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective
+from .._training.objective import NO_BOUND, ZERO_BOUND, LinearObjective
 from .._training.run import Run
 from .._utils.adam import Adam
 from .._utils.limits import Deadline, TimeIsUp, one_blas_thread

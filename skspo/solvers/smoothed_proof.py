@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._training.certificate import ZERO_BOUND, Bound
 from .._training.in_memory import InMemoryObjective
 from .._training.mixture import MOST_ELEMENTS, Mixture
+from .._training.objective import ZERO_BOUND, Bound
 from .._training.run import Memory
 from .._utils.limits import Deadline, TimeIsUp
 from .base import Progress

@@ -24,16 +24,14 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from .._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
 from .._training.chunked import SAMPLE_ELEMENTS
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import LinearObjective, Undecided, sample_step
+from .._training.objective import ZERO_BOUND, Bound, LinearObjective, Moments, Undecided, best_proof, sample_step
 from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has
 from .base import START_TOL, Progress, Result, Solver, Status
-from .interior_point.reduced_form import ReducedForm, forms_of
-from .interior_point.state import State, coupled_size, iteration_work
+from .interior_point.state import ReducedForm, State, coupled_size, forms_of, iteration_work
 from .predictor_corrector import step
 
 #: share of undecided rows beyond which there are no more rounds: all rows take part instead, if they fit into memory.

@@ -22,8 +22,8 @@ from skspo import (
     SPOPlusLoss,
     SPOPlusRegressor,
 )
-from skspo._training.certificate import Bound
 from skspo._training.in_memory import InMemoryObjective
+from skspo._training.objective import Bound
 from skspo._training.run import Run
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.solvers import BundleSolver
@@ -259,7 +259,7 @@ def test_cuts_do_not_depend_on_blocks(region, offset, monkeypatch):
     weight, edges = rng.uniform(size=23), np.array([0, 1, 2, 7, 20, 23])
     results = []
     for elements in (15, 10**6):
-        monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", elements)
+        monkeypatch.setattr("skspo._training.in_memory.BLOCK_NUMBERS", elements)
         objective = objective_of(region, X, C, sample_weight=weight, offset=known)
         points = [objective.least_squares, 2.0 * objective.least_squares, np.zeros(objective.shape)]
         results.append([objective.cuts(Theta, edges) for Theta in points])
@@ -277,7 +277,7 @@ def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
     params = {"upper": rng.uniform(1.0, 2.0, size=(20, 4))}
     models = []
     for elements in (8, 10**6):
-        monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", elements)
+        monkeypatch.setattr("skspo._training.in_memory.BLOCK_NUMBERS", elements)
         models.append(SPOPlusRegressor(Box(), solver="bundle").fit(X, C, region_params=params))
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=1e-6)
     assert max(model.duality_gap_ for model in models) <= 1e-6

@@ -227,7 +227,7 @@ def test_one_fact_about_oracles_that_are_solvers(monkeypatch):
     """Blocks of rows and groups of cuts depend on ``oracle_is_solver``, not on whether there is a cone form."""
     from skspo.solvers.bundle.cut_model import CutModel
 
-    monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", 1_000)
+    monkeypatch.setattr("skspo._training.in_memory.BLOCK_NUMBERS", 1_000)
     monkeypatch.setattr("skspo.regions.listed.MOST_POINTS", 0)  # a list of decisions has a cone form
     n = 2_000
     rng = np.random.default_rng(0)

@@ -21,9 +21,8 @@ from skspo._utils.limits import Deadline
 from skspo.solvers import DualSolver
 from skspo.solvers.dual import kernels
 from skspo.solvers.dual import solver as dual_module
-from skspo.solvers.dual.balance import FreeMoments
 from skspo.solvers.dual.cache import MOST_DECISIONS, Cache
-from skspo.solvers.dual.face import Face
+from skspo.solvers.dual.face import Face, FreeMoments
 from skspo.solvers.dual.problem import ScaledProblem
 
 WEIGHTS, CAPACITY = np.array([[3, 4, 2, 5], [2, 1, 4, 3]]), np.array([7, 6])

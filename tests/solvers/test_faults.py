@@ -31,8 +31,8 @@ from skspo import (
     spo_loss,
     spo_plus_loss,
 )
-from skspo._training.certificate import lower_bound
 from skspo._training.in_memory import InMemoryObjective
+from skspo._training.objective import lower_bound
 from skspo._utils.limits import Deadline
 from skspo.regions.check import check_region
 

@@ -30,8 +30,8 @@ from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo.datasets import make_shortest_path
 from skspo.solvers import ConicSolver
-from skspo.solvers.interior_point.reduced_form import region_form
 from skspo.solvers.interior_point.solver import InteriorPointSolver
+from skspo.solvers.interior_point.state import region_form
 
 _ROOT = np.random.default_rng(0).normal(size=(4, 4))
 COVARIANCE = _ROOT @ _ROOT.T + 0.1 * np.eye(4)
@@ -166,7 +166,7 @@ def test_more_samples_than_one_chunk(monkeypatch):
     X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(3, 3)
     whole = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.interior_point.state.CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr("skspo.solvers.interior_point.state.BLOCK_NUMBERS", 1)
     chunked = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
     assert chunked.objective_ == pytest.approx(whole.objective_, rel=1e-9)
     assert chunked.n_iter_ == whole.n_iter_

@@ -13,13 +13,12 @@ from skspo import ShortestPath, SPOPlusLoss
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Derived, Run
 from skspo.datasets import make_shortest_path
-from skspo.solvers.interior_point import normal_matrix
+from skspo.solvers.interior_point import blocks
 from skspo.solvers.interior_point.banded import DualGraph
+from skspo.solvers.interior_point.blocks import FeatureSums, NormalMatrix, packed_indices
 from skspo.solvers.interior_point.cycles import cycle_basis
-from skspo.solvers.interior_point.normal_matrix import FeatureSums, NormalMatrix, packed_indices
-from skspo.solvers.interior_point.reduced_form import region_form
 from skspo.solvers.interior_point.solver import InteriorPointSolver
-from skspo.solvers.interior_point.state import State
+from skspo.solvers.interior_point.state import State, region_form
 
 
 def incidence(edges, n_nodes):
@@ -40,8 +39,8 @@ def grid_faces(size):
 
 @pytest.mark.parametrize("elements", [1, 200, 2**18])
 def test_matrix_is_the_sum_of_kronecker_products(elements, monkeypatch):
-    monkeypatch.setattr(normal_matrix, "PANEL_ELEMENTS", elements)
-    monkeypatch.setattr(normal_matrix, "PANEL_SAMPLES", 7)
+    monkeypatch.setattr(blocks, "BLOCK_NUMBERS", elements)
+    monkeypatch.setattr(blocks, "PANEL_SAMPLES", 7)
     rng = np.random.default_rng(0)
     n, q, k = 30, 5, 4
     Z, a, Y = rng.normal(size=(n, q)), rng.random(n), rng.normal(size=(n, k, k))

@@ -11,7 +11,7 @@ from skspo import Markowitz, SPOPlusRegressor
 from skspo.datasets import make_portfolio
 from skspo.solvers.interior_point import quadratic
 from skspo.solvers.interior_point.quadratic import QuadraticBlock, decrease, determinant
-from skspo.solvers.interior_point.reduced_form import region_form
+from skspo.solvers.interior_point.state import region_form
 
 
 def cone_vectors(rng, n, k, nearness):
@@ -85,18 +85,15 @@ def test_one_over_the_decrease_is_the_way_to_the_boundary():
 
 
 @pytest.mark.parametrize("small", [1e-10, 10.0], ids=["Cholesky", "orthogonal"])
-@pytest.mark.parametrize("factored", [0.0, np.inf], ids=["factor", "inverse"])
 @pytest.mark.parametrize("rank", [2, 6])
-def test_matrices_of_samples(small, factored, rank, monkeypatch):
+def test_matrices_of_samples(small, rank, monkeypatch):
     monkeypatch.setattr(quadratic, "SMALL", small)
-    monkeypatch.setattr(quadratic, "FACTORED", factored)
     rng = np.random.default_rng(rank)
     n, N = 8, 6
     block = block_of(rng.normal(size=(rank, N)))
     D, weight = 10.0 ** rng.uniform(-6, 3, size=(n, N)), 10.0 ** rng.uniform(-2, 2, size=(n, 1))
     slope, x = rng.normal(size=(n, N)), rng.normal(size=(n, N))
     F = block.factor(D, (weight, slope))
-    assert F.factored == (factored == 0.0)
     du = block.apply(F, D, x)
     M = F.products()
     for i in range(n):
@@ -108,7 +105,7 @@ def test_matrices_of_samples(small, factored, rank, monkeypatch):
         assert_allclose(M[i] @ (x[i] - x[i].mean()), truth, rtol=1e-6, atol=1e-9 * np.abs(truth).max())
 
 
-def test_products_are_accurate_at_the_boundary_of_the_constraint(monkeypatch):
+def test_products_are_accurate_at_the_boundary_of_the_constraint():
     """M is tiny along the slope, by which B is multiplied in turn, and large elsewhere."""
     rng = np.random.default_rng(5)
     n, N = 20, 6
@@ -121,13 +118,11 @@ def test_products_are_accurate_at_the_boundary_of_the_constraint(monkeypatch):
         y = float(slope[i] @ exact_product(np.diag(1.0 / D[i]) + weight[i] * block.shared.S, slope[i]))
         truth[i] = y / (1.0 + y)
 
-    def error():
-        du = block.apply(block.factor(D, (weight, slope)), D, slope)
-        return float(np.abs(np.einsum("ij,ij->i", slope, du) / truth - 1.0).max())
-
-    assert error() < 1e-8
-    monkeypatch.setattr(quadratic, "FACTORED", np.inf)
-    assert error() > 1e-6  # the inverse, multiplied out, would not do
+    F = block.factor(D, (weight, slope))
+    du = block.apply(F, D, slope)
+    assert np.abs(np.einsum("ij,ij->i", slope, du) / truth - 1.0).max() < 1e-8
+    multiplied = np.einsum("ij,ijk,ik->i", slope, F.products(), slope)
+    assert np.abs(multiplied / truth - 1.0).max() > 1e-6  # M itself would not do
 
 
 def test_few_iterations():

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import skspo as sk
 from skspo._training.in_memory import InMemoryObjective
-from skspo._training.run import Budget, Run
-from skspo._utils.limits import TimeIsUp
+from skspo._training.run import Run
+from skspo._utils.limits import Budget, TimeIsUp
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver, Status
 from skspo.solvers.dual.pool import DecisionPool, can_pool, pool_of
@@ -57,7 +57,6 @@ def test_a_pool_has_each_decision_once_and_finds_the_best():
 
 
 def test_a_full_pool_drops_what_has_not_been_used(monkeypatch):
-    monkeypatch.setattr("skspo.solvers.dual.pool.MOST_NUMBERS", 0)  # the least is a hundred decisions
     monkeypatch.setattr("skspo.solvers.dual.pool.BLOCK_ELEMENTS", 7)  # rows in several blocks
     pool = DecisionPool(3)
     first = RNG.normal(size=(100, 3))

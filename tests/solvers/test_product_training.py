@@ -19,8 +19,8 @@ from skspo import (
     SPOPlusRegressor,
     TopK,
 )
-from skspo._training.certificate import Bound
 from skspo._training.in_memory import InMemoryObjective
+from skspo._training.objective import Bound
 from skspo._training.run import Run
 from skspo._utils.limits import Deadline
 from skspo.regions import simplex

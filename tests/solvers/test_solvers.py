@@ -29,8 +29,8 @@ from skspo import (
     TopK,
     spo_plus_loss,
 )
-from skspo._training.certificate import Bound, lower_bound
 from skspo._training.in_memory import InMemoryObjective
+from skspo._training.objective import Bound, lower_bound
 from skspo._training.run import Derived, Run
 from skspo._utils.limits import Deadline
 from skspo.datasets import make_portfolio, make_shortest_path

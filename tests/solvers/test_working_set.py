@@ -9,14 +9,14 @@ from skspo import Box, ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressor, Top
 from skspo._training.chunked import ChunkedObjective
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.rows import Every, LocalRows
-from skspo._training.run import Budget, Run
-from skspo._utils.limits import Deadline
+from skspo._training.run import Run
+from skspo._utils.limits import Budget, Deadline
 from skspo.data.chunks import ChunkedData
 from skspo.datasets import make_cost_sensitive_classification
 from skspo.solvers import BundleSolver, InteriorPointSolver, Status, undecided_rows
 from skspo.solvers.bundle import solver as bundle
 from skspo.solvers.interior_point import solver as module
-from skspo.solvers.interior_point.reduced_form import forms_of
+from skspo.solvers.interior_point.state import forms_of
 from skspo.solvers.undecided_rows import WorkingSet, leaves_out_rows, minimize_undecided
 
 REGIONS = {

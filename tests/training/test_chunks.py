@@ -29,7 +29,7 @@ from skspo import (
     Simplex,
     SPOPlusRegressor,
 )
-from skspo._training.chunked import ChunkedObjective, part_gradient
+from skspo._training.chunked import ChunkedObjective, part_result
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.rows import LocalRows
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio, make_shortest_path
@@ -427,7 +427,7 @@ def test_parts_do_not_keep_oracle_results():
     X, C = make_portfolio(20, 3, 4, degree=2, random_state=0)
     part = spo_plus_objective(X, C, EntropySimplex())
     before = set(vars(part))
-    part_gradient(part, 0, part.least_squares)
+    part_result(part, 0, "loss_gradient", part.least_squares)
     assert set(vars(part)) == before
     memory = {}
     part.loss_gradient(part.least_squares, memory)

@@ -7,7 +7,7 @@ from problems import items_data, noisy_data
 from sklearn.linear_model import LinearRegression
 
 import skspo as sk
-from skspo._training.design import LinearDesign, SharedDesign
+from skspo._training.design import Design, SharedDesign
 
 
 def test_a_column_that_is_constant_up_to_rounding_has_no_coefficient():
@@ -55,7 +55,7 @@ def test_least_squares_prior_has_weights():
 
 
 @pytest.mark.parametrize("normals", [np.zeros((0, 4)), np.full((1, 4), 0.5)], ids=["all seen", "sum hidden"])
-@pytest.mark.parametrize("cls", [LinearDesign, SharedDesign])
+@pytest.mark.parametrize("cls", [Design, SharedDesign])
 def test_design_contract(cls, normals):
     """Adjoint, Gram matrix, sensitivities and translations agree with ``predict``."""
     rng = np.random.default_rng(0)

@@ -6,9 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data, spo_plus_objective
 
 import skspo as sk
-from skspo._training.certificate import CERTIFICATE_RADIUS, DecisionsAt, lower_bound
 from skspo._training.in_memory import InMemoryObjective
-from skspo._training.objective import GAP_FLOOR
+from skspo._training.objective import CERTIFICATE_RADIUS, GAP_FLOOR, DecisionsAt, lower_bound
 from skspo._training.run import Run
 from skspo._utils.limits import Deadline
 from skspo.datasets import make_portfolio

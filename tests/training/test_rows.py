@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from solver_problems import small_data
 
-from skspo._training.merge import merge_rows
+from skspo._training.in_memory import merge_rows
 from skspo._training.rows import _together
 from skspo.data.chunks import Chunk
 

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import skspo as sk
 from skspo._training import sparse
-from skspo._training.in_memory import InMemoryObjective
-from skspo._training.merge import merge_rows
+from skspo._training.in_memory import InMemoryObjective, merge_rows
 
 
 @pytest.fixture

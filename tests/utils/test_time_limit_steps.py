@@ -23,7 +23,7 @@ from skspo import (
     SPORegressor,
 )
 from skspo._training import balance
-from skspo._training.design import LinearDesign
+from skspo._training.design import Design
 from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
 from skspo._training.regression import quick_regression
 from skspo._training.run import Run
@@ -104,7 +104,7 @@ def test_other_estimators_with_slow_oracles(make, seconds, monkeypatch):
 def test_interior_point_checks_the_time_between_blocks(where, limits, monkeypatch):
     X, C = PATHS
     free = SPOPlusRegressor(GRID, solver="interior-point").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.interior_point.state.CHUNK_ELEMENTS", 12 * 3)  # three samples per block
+    monkeypatch.setattr("skspo.solvers.interior_point.state.BLOCK_NUMBERS", 12 * 3)  # three samples per block
     clock = Clock(monkeypatch)
     clock.count(monkeypatch, Block, where)
     model = SPOPlusRegressor(GRID, solver="interior-point")
@@ -118,7 +118,7 @@ def test_newton_checks_the_time_between_blocks(monkeypatch):
     free = SPOPlusRegressor(EntropySimplex(), solver="newton").fit(X, C)
     monkeypatch.setattr("skspo.solvers.newton.BLOCK_ELEMENTS", 25 * 3)
     clock = Clock(monkeypatch)
-    clock.count(monkeypatch, LinearDesign, "curvature")
+    clock.count(monkeypatch, Design, "curvature")
     model = SPOPlusRegressor(EntropySimplex(), solver="newton")
     for seconds in (7, 30, 50):
         assert spent(clock, model, X, C, seconds) <= 1.1 * seconds + 1.0

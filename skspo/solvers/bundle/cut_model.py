@@ -9,8 +9,7 @@ from scipy.linalg import null_space
 from scipy.sparse import csr_array
 
 from ..._training.balance import Averages, balanced
-from ..._training.certificate import Moments
-from ..._training.objective import LinearObjective
+from ..._training.objective import LinearObjective, Moments
 from ..._training.run import Run
 from ..base import MATRIX_SPEED, STEP, pass_work
 from .program import minimize_highest

@@ -26,8 +26,7 @@ from enum import Enum
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
-from ..._training.objective import LinearObjective
+from ..._training.objective import ZERO_BOUND, Bound, LinearObjective, Moments, best_proof
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status

@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from ..._training.balance import balanced
-from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
+from ..._training.objective import ZERO_BOUND, Bound, lower_bound
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
+from ..._utils.scaling import CLEAR
 from ..base import MATRIX_SPEED, STEP, Progress, Result, Solver, Status, features_per_row, pass_work
 
 #: iterations after which a gap that has not decreased will not close
@@ -30,9 +31,6 @@ NEWTON_MEMORY = 2e7
 
 #: Newton steps after a sweep
 NEWTON_STEPS = 5
-
-#: work of a Newton step as a share of that which sweeps seem to need
-NEWTON_WORTH = 0.1
 
 #: relative gap below which Newton steps are tried: before, the weights in use are others from one pass to the next
 NEWTON_FROM = 1e-2
@@ -218,7 +216,7 @@ class Ascent:
             if self.distance <= NEWTON_FROM:
                 face = Face(problem, cache)
                 work, memory = face.newton_size
-                if face.size and memory <= NEWTON_MEMORY and work <= NEWTON_WORTH * ahead * costs:
+                if face.size and memory <= NEWTON_MEMORY and work <= ahead * costs:
                     self.newton(face)
             if self.late():
                 break
@@ -290,7 +288,7 @@ class Ascent:
         self.balance_wait -= 1
         if self.balance_wait > 0:
             return
-        from .balance import FreeMoments
+        from .face import FreeMoments
 
         before = self.whole
         given = self.cache.weight
@@ -311,8 +309,6 @@ class Ascent:
         """Move the proximal center."""
         if not self.problem.proximal.any():
             return
-        from .kernels import CLEAR
-
         ridge = self.objective.l2.any()
         # Where rounding errors exceed the charge, the gap cannot be a share of it, and the center would never move.
         enough = self.whole if ridge else min(self.whole, max(self.charge, CLEAR * self.level))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from ..._utils.scaling import CLEAR
 from . import kernels
-from .kernels import CLEAR, ROUNDING
+from .kernels import ROUNDING
 
 if TYPE_CHECKING:
     from .problem import ScaledProblem

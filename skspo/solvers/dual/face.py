@@ -19,6 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from ..._training.balance import Averages
+from ...regions.forms import RANK
 from .cache import Cache
 from .kernels import CLOSE
 from .points import Points
@@ -29,9 +31,6 @@ LENGTHS, SHORTER = 6, 0.4
 
 #: number of earlier changes
 RECENT = 5
-
-#: share of the diagonal that is added to the matrix of inner products
-DAMPING = 1e-10
 
 
 class Face:
@@ -173,9 +172,47 @@ class RecentSteps:
         size, gain = np.sqrt(np.diagonal(Q)), 0.0
         if size.all():
             Q /= np.outer(size, size)
-            Q[np.diag_indices_from(Q)] += DAMPING
+            Q[np.diag_indices_from(Q)] += RANK
             lengths = np.linalg.solve(Q, slope / size) / size
             T, gain, _ = self.face.ascend(T, lengths @ weights)
         self.steps = [self.change(T), *(self.steps if gain > 0.0 else [])][:RECENT]
         self.start = self.cache.weight.copy(), T.copy()
         return T
+
+
+class FreeMoments(Face, Averages):
+    """Moments in the free entries of T, which are to vanish so that a bound has no charge."""
+
+    def __init__(self, problem: ScaledProblem, cache: Cache | Points, free: np.ndarray) -> None:
+        super().__init__(problem, cache)
+        self.free = free
+
+    def excess(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Moments in the free entries."""
+        return np.where(self.free, self.problem.moments(self.cache, weight)[1], 0.0), self.free
+
+    def change(self, weight: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """(v_k - v_i).Y zs_i of each decision."""
+        return self.cache.relative(self.rows, self.used, self.problem.predictions(Y, self.Z), weight)
+
+    def effect(self, weight: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """2 sum_i a_i dv_i zs_i^T."""
+        return self.to_T(self.cache.room(weight) * change)
+
+    def matrix(self, weight: np.ndarray, inside: np.ndarray) -> np.ndarray | None:
+        """2 sum_i a_i zs_i^2 Cov_i, if the intercept is the only free column."""
+        columns = np.flatnonzero(inside.any(axis=0))
+        if columns.size != 1:
+            return None
+        z = self.problem.scaled[:, columns]
+        z = (z.toarray() if sp.issparse(z) else z).ravel()
+        K: np.ndarray = 2.0 * self.cache.covariance(weight, self.problem.a * z * z)
+        return K[np.ix_(inside[:, columns[0]], inside[:, columns[0]])]
+
+    def longest(self, weight: np.ndarray, change: np.ndarray) -> float:
+        """Length up to which weights stay within their bounds."""
+        return self.cache.longest(weight, change)
+
+    def moved(self, weight: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Weights after changes relative to their room."""
+        return self.cache.normalized(weight + change * self.cache.room(weight))

@@ -26,9 +26,6 @@ FASTMATH = {"reassoc", "contract", "nsz"}
 #: rounding errors of sums, relative to the terms: some dozen units in the last place
 ROUNDING = 1e-14
 
-#: a larger relative difference is no rounding error, whatever the number of terms
-CLEAR = 1e-12
-
 #: decisions whose squared distance is a smaller share of their squares are close
 CLOSE = float(np.sqrt(ROUNDING))
 

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._utils.scaling import CLEAR
 from ...regions.capabilities import has
 from . import kernels
-from .kernels import CLEAR, HUGE, ROUNDING, Box, Columns
+from .kernels import HUGE, ROUNDING, Box, Columns
 from .problem import ScaledProblem
 
 #: columns in which decisions differ on average, up to which keeping decisions is as fast: those of a simplex

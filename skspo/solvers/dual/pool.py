@@ -19,21 +19,18 @@ from ..._utils.limits import BLOCK_ELEMENTS
 from ..base import MATRIX_SPEED, STEP
 from .ascent import SHARE, Ascent
 
-#: numbers of a pool at most; those that have not been the best for any sample for longest are dropped
-MOST_NUMBERS = 2**20
-
 #: largest number of rounds on the pool between two calls of the oracle
 ROUNDS = 30
 
 
 class DecisionPool:
-    """Decisions of a region, each once."""
+    """Decisions of a region, each once; those that were not the best for any sample for longest are dropped."""
 
     def __init__(self, d: int) -> None:
         self.V = np.zeros((0, d))
         self.used = np.zeros(0, dtype=np.int64)  # number of the last call in which a decision was best or new
         self.calls = 0
-        self.most = max(MOST_NUMBERS // d, 100)
+        self.most = max(BLOCK_ELEMENTS // d, 100)
 
     def add(self, V: np.ndarray) -> None:
         """Add the rows of V."""

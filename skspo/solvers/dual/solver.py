@@ -5,7 +5,7 @@ Every sample keeps the few decisions that it has met, with the weights of a conv
     improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), and so do steps of
                all samples together (``face``), until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
-    balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
+    balance    weights whose moments vanish where no penalty absorbs them (``face``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
     recenter   columns without a ridge have a proximal term; once its problem is solved well enough, the center moves:
                the method of multipliers

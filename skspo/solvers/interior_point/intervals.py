@@ -26,14 +26,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._training.certificate import CERTIFICATE_RADIUS
 from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import GAP_FLOOR, LinearObjective
+from ..._training.objective import CERTIFICATE_RADIUS, GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, check_time, one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from ..predictor_corrector import MOST, step
-from .normal_matrix import FeatureSums, packed_indices
+from .blocks import FeatureSums, packed_indices
 from .state import COPIES, PULL, START, orthonormalized
 
 #: a cost stops when its gap, and what the certificate charges for its moments, are this share of the tolerance; or when

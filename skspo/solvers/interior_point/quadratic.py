@@ -15,7 +15,7 @@ Conventions
 
     The only equality is sum u = 1.  N is the basis of sum u = 0 without the variable of the largest D, whose row is
     (-1, ..., -1); N^T B N is then B with multiples of (1, ..., 1) added to its rows and columns, and graded like D.
-    M = N (N^T B N)^{-1} N^T is formed, since the coupled system needs it.
+    M = N (N^T B N)^{-1} N^T is formed for the coupled system, and kept as a product for all others.
 
 Steps of t and r are kept scaled, W^{-1} dt and W dr, in the place of the relative steps of upper bounds.
 """
@@ -26,28 +26,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Block, SharedBlock, inverse_lower, outliers
-from .normal_matrix import FeatureSums
+from .blocks import Block, FeatureSums, SharedBlock, inverse_lower, outliers
 
 #: smallest pivot of a sample's matrix, relative to its diagonal, down to which a Cholesky factor is accurate enough
 SMALL = 1e-10
 
-#: curvature along the slope, relative to that without it, from which on M is kept as F^T F: its products with vectors
-#: would lose digits
-FACTORED = 1e4
-
 
 class _Inverse(NamedTuple):
-    """M of every sample, or F with M = F^T F, and the variable that was eliminated."""
+    """F with M = F^T F of every sample, and the variable that was eliminated.
+
+    Products of M itself with vectors lose digits where the curvature along the slope is large.
+    """
 
     matrix: np.ndarray
     pivot: np.ndarray
-    factored: bool
 
     def products(self, rows: slice = slice(None)) -> np.ndarray:
         """M of some samples."""
         F = self.matrix[rows]
-        return np.matmul(F.transpose(0, 2, 1), F) if self.factored else F
+        return np.matmul(F.transpose(0, 2, 1), F)
 
 
 class QuadraticBlock(Block):
@@ -85,8 +82,7 @@ class QuadraticBlock(Block):
         v = np.matmul(F, (slope - slope[rows, pivot, None])[:, :, None])
         size = np.square(v).sum(axis=1, keepdims=True)
         F -= v * (np.matmul(v.transpose(0, 2, 1), F) / (1.0 + size + np.sqrt(1.0 + size)))
-        factored = bool(size.max() > FACTORED)
-        return _Inverse(F if factored else np.matmul(F.transpose(0, 2, 1), F), pivot, factored)
+        return _Inverse(F, pivot)
 
     def orthogonal_factor(self, D: np.ndarray, weight: np.ndarray, pivot: np.ndarray) -> np.ndarray:
         """The same Cholesky factor without forming the matrix, which squares its condition."""
@@ -105,9 +101,7 @@ class QuadraticBlock(Block):
         """M x of every sample."""
         rows = np.arange(D.shape[0])
         # M (1, ..., 1) = 0; what is left is small where M is large.
-        y = (x - x[rows, F.pivot, None])[:, None, :]
-        if F.factored:
-            y = np.matmul(y, F.matrix.transpose(0, 2, 1))
+        y = np.matmul((x - x[rows, F.pivot, None])[:, None, :], F.matrix.transpose(0, 2, 1))
         du = np.matmul(y, F.matrix)[:, 0]
         du[rows, F.pivot] -= du.sum(axis=1)
         return du

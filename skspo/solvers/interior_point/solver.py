@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-    Every sample has its own linear program over the same polytope, in reduced form (see ``reduced_form``; w_off, b and
+    Every sample has its own linear program over the same polytope, in reduced form (see ``ReducedForm``; w_off, b and
     h may differ from sample to sample, and samples in which other variables are fixed have matrices of their own)
 
         S = {w = w_off + E u : A u = b, u >= 0, u_U <= h},     costs f_i = E^T (T z_i - c_i),   T = 2 Theta
@@ -41,32 +41,25 @@ from typing import Any
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND
 from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import LinearObjective
+from ..._training.objective import ZERO_BOUND, LinearObjective
 from ..._training.run import Run
-from ..._utils.limits import TimeIsUp, one_blas_thread
+from ..._utils.limits import BLOCK_ELEMENTS, TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
 from ..base import START_TOL, Estimate, Progress, Result, Solver, Status, certificate_work
 from ..predictor_corrector import step
 from ..undecided_rows import WorkingSet, leaves_out_rows, undecided_share, undecided_work
-from .reduced_form import forms_of
-from .state import COPIES, State, coupled_size, iteration_work, predicted_work
+from .state import COPIES, State, coupled_size, forms_of, iteration_work, predicted_work
 
 #: iterations that the fits of benchmarks/auto.py needed, typically
 ITERATIONS = 30.0
-
-#: numbers of an array that is allocated once.  The C library of Linux returns freed memory to the system, and gets it
-#: back page by page, unless it has seen a larger array come and go; an iteration has dozens of arrays of a few hundred
-#: kilobytes.  5x5 paths with n=1000: 0.13 instead of 0.16 s.
-TEMPORARY = 2**21
 
 #: share of the tolerance that the gap of an iterate has where more iterations do not reduce the error of its moments
 TINY = 1e-2
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
-#: mu at FAR typical costs
+#: mu at FAR typical costs: the sample of row classes-5000 of benchmarks/exact.py takes 27 iterations, and else 39
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
 
@@ -118,7 +111,9 @@ class InteriorPointSolver(Solver):
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
-        np.empty(TEMPORARY)
+        # The C library of Linux returns freed memory to the system, and gets it back page by page, unless it has seen a
+        # larger array come and go; an iteration has dozens of arrays of a few hundred kilobytes.
+        np.empty(BLOCK_ELEMENTS)
         with one_blas_thread:  # matrices of single samples are small
             paused: WorkingSet | _Search | None = run.paused.pop(self.name, None)
             if isinstance(paused, _Search):

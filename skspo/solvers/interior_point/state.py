@@ -1,7 +1,8 @@
-"""An iterate of the interior-point method, its Newton system, and the work of a step."""
+"""Interior-point method: the polyhedra of all samples in reduced form, an iterate, and the work of a step."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -11,21 +12,26 @@ import scipy.linalg
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Derived, Run
-from ..._utils.limits import check_time
-from ...regions.capabilities import has
+from ..._utils.limits import BLOCK_ELEMENTS, BLOCK_NUMBERS, check_time
+from ...regions._oracles.highs import coordinate_bounds
+from ...regions.capabilities import equalities_of, has
+from ...regions.forms import RANK, InequalityForm, StandardForm, relative_interior
 from ...regions.row_polyhedra import patterns
 from ..base import MATRIX_SPEED, STEP
 from ..predictor_corrector import MOST, longest
 from .banded import DualGraph
-from .blocks import Block, LassoBlock, PlanarBlock, SharedBlock
+from .blocks import (
+    Block,
+    FeatureSums,
+    LassoBlock,
+    NormalMatrix,
+    PlanarBlock,
+    SharedBlock,
+    packed_indices,
+    packed_squares,
+)
 from .cycles import cycle_basis
-from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .quadratic import QuadraticBlock, SharedQuadraticBlock
-from .reduced_form import ReducedForm
-
-#: size of the arrays of a block of samples, and of their dense matrices: small enough for the processor's cache; of
-#: the products of their features; and the multiplications of a block, between two looks at the clock
-CHUNK_ELEMENTS, CHUNK_MATRICES, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**19, 2**22, 2e9
 
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
@@ -65,6 +71,126 @@ class _Move(NamedTuple):
             for mine, other in zip(self.blocks, extra.blocks, strict=True)
         ]
         return _Move(self.dP + dual * extra.dP, blocks)
+
+
+class ReducedForm(NamedTuple):
+    """{w = offset + E u : A u = b, u >= 0, u[bounded] <= h} with A of full row rank and a strictly feasible u.
+
+    If the region varies by sample, ``offset``, ``h`` and ``center`` have one row for each sample, and samples in which
+    different variables are fixed have forms of their own.
+    """
+
+    A: np.ndarray  # (m, N)
+    E: np.ndarray  # (d, N)
+    offset: np.ndarray  # (d,)
+    bounded: np.ndarray  # indices of variables with an upper bound
+    h: np.ndarray  # their bounds
+    center: np.ndarray  # (N,) strictly feasible
+    S: np.ndarray | None  # (N, N): u^T S u <= 1 as well
+    directions: np.ndarray  # (d, k) orthonormal basis of the directions of w
+    rows: np.ndarray | None = None  # the samples, if the region varies
+
+
+def forms_of(objective: Any, run: Run) -> list[ReducedForm]:
+    """Reduced forms of the region of an objective, which together have all samples; none if it has no interior."""
+    region, d = objective.region, objective.normals.shape[1]
+    if has(region, "standard_form") and region.standard_form(d).varies:
+        return list(reduce_rows(region, d))
+    if run.derived.forms is None:
+        form = region_form(region, d)
+        run.derived.forms = [] if form is None else [form]
+    return run.derived.forms
+
+
+def region_form(region: Any, d: int) -> ReducedForm | None:
+    """Reduced form of a polyhedral region, or of one with a quadratic constraint; None if that has no interior."""
+    if has(region, "standard_form"):
+        return reduce_form(region.standard_form(d), d)
+    quadratic = region.quadratic_form(d)
+    if quadratic.inside is None:
+        return None
+    # Nothing is fixed, shifted or mirrored: there is a point strictly inside, and all lower bounds are zero.
+    form = reduce_form(quadratic.standard, d)
+    if form.bounded.size or form.A.shape[0] != 1 or not (form.A == 1.0).all():
+        raise ValueError(f"quadratic_form of {type(region).__name__}: the polyhedron must be {{u >= 0, sum u = b}}.")
+    return form._replace(center=quadratic.inside, S=form.E.T @ quadratic.Q @ form.E / quadratic.limit)
+
+
+def with_bounds(form: StandardForm) -> StandardForm:
+    """Give variables that have no bound at all two that cannot be active."""
+    free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
+    if not free.any():
+        return form
+    bounds = {"lower": form.lower, "upper": form.upper}
+    low, high = coordinate_bounds(InequalityForm.build(free.size, A_eq=form.A, b_eq=form.b, **bounds), columns=free)
+    room = 1.0 + (high - low)[free]
+    low[free] -= room
+    high[free] += room
+    return form._replace(lower=low, upper=high)
+
+
+def reduce_form(standard: StandardForm, d: int) -> ReducedForm:
+    """Remove variables that are fixed, openly or by implication, shift bounds to zero, drop redundant equalities."""
+    standard = with_bounds(standard)  # a variable without bounds has no scaling
+    lower, upper = standard.lower, standard.upper
+    N = lower.size
+    E = np.eye(d, N) if standard.project is None else standard.project.toarray()
+    form = InequalityForm.build(N, A_eq=standard.A, b_eq=standard.b, lower=lower, upper=upper)
+    center, strict = relative_interior(form)
+    up, low_ = np.isfinite(upper), np.isfinite(lower)
+    # ``strict`` lists the finite upper bounds, then the finite lower bounds.
+    strict_up, strict_low = np.ones(N, dtype=bool), np.ones(N, dtype=bool)
+    strict_up[up] = strict[: up.sum()]
+    strict_low[low_] = strict[up.sum() :]
+    kept = strict_up & strict_low
+    at = np.where(kept, center, np.where(strict_low, upper, lower))
+    return _shifted(standard.A.toarray(), E, lower, upper, kept, at)
+
+
+def reduce_rows(region: Any, d: int) -> Iterator[ReducedForm]:
+    """Reduced forms of a region that varies by sample, one for each set of variables that are fixed together."""
+    standard: StandardForm = region.standard_form(d)
+    interior = region._interior()
+    lower, upper, A = standard.lower, standard.upper, standard.A.toarray()
+    E = np.eye(d, lower.shape[1]) if standard.project is None else standard.project.toarray()
+    # Directions that are constant in some samples only are left to the penalty and the proximal term.
+    normals = equalities_of(region, d)
+    directions = scipy.linalg.null_space(normals) if normals.size else np.eye(d)
+    table = np.concatenate([interior.open, np.isfinite(lower), np.isfinite(upper)], axis=1)
+    for pattern, rows in patterns(table):
+        kept = pattern[: lower.shape[1]]
+        form = _shifted(A, E, lower[rows], upper[rows], kept, interior.center[rows])
+        if form.A.shape[0] == form.A.shape[1]:  # the equalities leave only one decision
+            form = _shifted(A, E, lower[rows], upper[rows], np.zeros_like(kept), interior.center[rows])
+        yield form._replace(directions=directions, rows=rows)
+
+
+def _shifted(
+    A: np.ndarray, E: np.ndarray, lower: np.ndarray, upper: np.ndarray, kept: np.ndarray, at: np.ndarray
+) -> ReducedForm:
+    """Form of the variables that are kept; the others are fixed.  ``at`` is feasible; vectors may have rows."""
+    # Variables with only an upper bound are mirrored, so that every variable has the lower bound zero.
+    low = np.isfinite(lower if lower.ndim == 1 else lower[0])  # the same in all rows
+    sign = np.where(low, 1.0, -1.0)[kept]
+    base = np.where(low, lower, upper)[..., kept]
+    offset = at[..., ~kept] @ E[:, ~kept].T + base @ E[:, kept].T
+    A = A[:, kept] * sign
+    Q = np.zeros((A.shape[1], 0))  # orthonormal basis of the rows of A
+    if not A.size:
+        A = np.zeros((0, A.shape[1]))  # no equalities, or nothing left for them to say
+    else:
+        Q, R, pivots = scipy.linalg.qr(A.T, mode="economic", pivoting=True)
+        diagonal = np.abs(np.diag(R))
+        rank = int((diagonal > RANK * max(float(diagonal[0]), 1e-300)).sum())
+        A, Q = A[pivots[:rank]], Q[:, :rank]
+    E = E[:, kept] * sign
+    span = (upper - lower)[..., kept]
+    bounded = np.flatnonzero(np.isfinite(span if span.ndim == 1 else span[0]))
+    center = (at[..., kept] - base) * sign
+    # What is left of E in the directions in which u varies; rounding errors are relative to E.
+    U, sv, _ = np.linalg.svd(E - (E @ Q) @ Q.T, full_matrices=False)
+    directions = U[:, sv > RANK * max(float(np.linalg.norm(E)), 1e-300)]
+    return ReducedForm(A, E, offset, bounded, span[..., bounded], center, None, directions)
 
 
 class Polytope:
@@ -140,16 +266,12 @@ class Polytope:
         """Divide the samples."""
         shared, N = self.objective.design.shared, self.A.shape[1]
         null, q = N - self.A.shape[0], self.q
-        work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
-        # What a block computes for each sample: iterates, and the entries of its matrix.
-        elements, products = (N * q, null * q) if shared else (N, self.k**2)
+        # What a block computes for each sample: iterates, and the entries of its matrices.
+        elements, products = (N * q, null * q) if shared else (N, self.k**2 if self.simple else null**2)
         if self.dual is not None:
             # Many operations on arrays of few elements: samples are divided only to save memory.
-            work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
-            elements = max(1, N // 4)
-        dense = not (self.simple or shared or self.dual is not None)
-        most = (CHUNK_MATRICES if dense else CHUNK_PRODUCTS) // products
-        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, most, CHUNK_WORK / work)))
+            elements, products = max(1, N // 2), null * self.dual.band
+        size = max(1, min(BLOCK_NUMBERS // elements, BLOCK_ELEMENTS // products))
         Samples: Any = SharedBlock if shared else Block if self.dual is None else PlanarBlock
         if self.S is not None:
             Samples = SharedQuadraticBlock if shared else QuadraticBlock
