@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..regions.row_polyhedra import patterns
+from ..regions.polyhedral import patterns
 
 
 def merge_rows(

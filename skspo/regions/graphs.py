@@ -17,13 +17,11 @@ from ._cost_bounds import CostBounds, Limits
 from ._names import Names, number_names, ones_of
 from ._oracles.graphs import Sweep, blocks_of_rows, drop_free_cycles, has_cycle, plan_sweep
 from ._oracles.highs import NOTHING, solve_rows, worst_rows
-from ._row_names import refuse_rows, row_error, rows_among
+from ._rows import forbid, refuse_rows, row_error, rows_among, rows_like
 from ._tolerances import ROUNDING
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
-from .forms import InequalityForm
 from .image import LinearImage
-from .polyhedral import PolyhedralRegion
-from .row_polyhedra import forbid, rows_like
+from .polyhedral import InequalityForm, PolyhedralRegion
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -18,10 +18,10 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import NOTHING, check_bounded, solve_rows
-from ._row_names import refuse_rows, rows_named
+from ._rows import refuse_rows, rows_like, rows_named
 from ._tolerances import ROUNDING, SOLVER
-from .forms import InequalityForm, Matrix
 from .listed import IntegerRegion, has_hull
+from .polyhedral import InequalityForm, Matrix, fixed_directions
 from .polyhedron import (
     BoundsLike,
     ConstrainedRegion,
@@ -30,7 +30,6 @@ from .polyhedron import (
     _Constraints,
     read_numbers,
 )
-from .row_polyhedra import fixed_directions, rows_like
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming, 64 MB; more rows take several tables
 MAX_CELLS = 2**22  # largest table of a row, which takes 13 ms, as long as branch and bound; larger ones are not used

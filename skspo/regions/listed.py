@@ -24,12 +24,10 @@ from .._utils.errors import InfeasibleRegionError
 from .._utils.limits import BLOCK_NUMBERS, check_time
 from ._oracles.highs import NOTHING, worst_rows
 from ._oracles.highs_linear import usual_cost
-from ._row_names import EMPTY, row_error
-from ._tolerances import HIGHS, ROUNDING
-from .capabilities import RANK
-from .forms import InequalityForm, StandardForm
+from ._rows import EMPTY, row_error
+from ._tolerances import HIGHS, RANK, ROUNDING
 from .image import LinearImage
-from .polyhedral import PolyhedralRegion, _has_standard_form
+from .polyhedral import InequalityForm, PolyhedralRegion, StandardForm, _has_standard_form
 from .simplex import Simplex
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
 from ._oracles.clarabel_cones import Cones
 from ._oracles.markowitz import PROVED, Face, PortfolioOracle
-from ._row_names import rows_among
+from ._rows import rows_among
 from ._tolerances import ROUNDING
 from .base import Smoothed
 from .capabilities import Memory
 from .conic import ConicRegion
-from .forms import QuadraticForm, StandardForm
+from .polyhedral import QuadraticForm, StandardForm
 from .polyhedron import read_positive, read_symmetric
 
 

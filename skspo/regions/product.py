@@ -14,7 +14,7 @@ from .._utils.shown import shown
 from ._names import Names, names_side_by_side
 from .base import Region
 from .capabilities import Memory, equalities_of
-from .forms import StandardForm
+from .polyhedral import StandardForm
 
 if TYPE_CHECKING:
     import cvxpy as cp

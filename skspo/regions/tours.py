@@ -14,10 +14,9 @@ from ._cost_bounds import CostBounds
 from ._names import Names, number_names, ones_of, read_labels
 from ._oracles.highs import map_rows
 from ._oracles.tours import degree_form, list_tours, pairs_of, solve_tours
-from .forms import InequalityForm
 from .graphs import Node
 from .listed import IntegerRegion, PointList
-from .row_polyhedra import fixed_directions
+from .polyhedral import InequalityForm, fixed_directions
 
 
 class TravellingSalesman(IntegerRegion):

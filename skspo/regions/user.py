@@ -17,7 +17,7 @@ from ._names import Names
 from ._oracles.clarabel import ConicSet
 from ._oracles.clarabel_cones import cones_of
 from ._oracles.user import Witness, Witnesses
-from ._row_names import refuse_rows, row_error, rows_among, rows_named
+from ._rows import refuse_rows, row_error, rows_among, rows_named
 from .base import Entry, Region
 from .conic import ConicRegion
 

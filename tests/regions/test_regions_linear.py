@@ -14,9 +14,9 @@ from sklearn.base import clone
 import skspo as sk
 from skspo.calibration import diameter, relative_width
 from skspo.regions.capabilities import CAPABILITIES, has
-from skspo.regions.forms import InequalityForm
 from skspo.regions.graphs import Assignment, ShortestPath
 from skspo.regions.integer import Knapsack, MixedInteger
+from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
 from skspo.regions.product import Product
 from skspo.regions.simplex import Box, Simplex, TopK

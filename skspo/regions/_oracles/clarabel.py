@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from ..._utils.errors import SolverError, import_clarabel, is_failure, suppress_failure
 from ..._utils.limits import CLOCKS_DIFFER, carry_deadline, check_time, count_workers, in_fit, time_left
-from .._row_names import row_error, rows_named
+from .._rows import row_error, rows_named
 from .._tolerances import SOLVER
 from .clarabel_cones import Cones, Parameter, cone_size, rows_inside
 from .highs_linear import BLOCK, WIDE, much_larger, usual_cost

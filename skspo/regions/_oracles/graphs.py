@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._utils.errors import InfeasibleRegionError
 from ..._utils.limits import BLOCK_NUMBERS
-from .._row_names import refuse_rows
+from .._rows import refuse_rows
 from .._tolerances import HIGHS
 
 BLOCKED = "ShortestPath: the region of {row} is empty, no path of available edges leads from source to target."

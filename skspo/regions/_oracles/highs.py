@@ -26,13 +26,12 @@ from joblib import Parallel, delayed
 from ..._utils.errors import SolverError, UnboundedRegionError
 from ..._utils.limits import carry_deadline, check_time, count_workers
 from .._names import Names, say_variable
-from .._row_names import row_error
-from .._tolerances import SOLVER
-from ..forms import InequalityForm
+from .._rows import row_error
+from .._tolerances import FEASIBLE, PROVED, SOLVER
+from ..polyhedral import InequalityForm
 from .highs_integer import solve_chunk, tighten
 from .highs_linear import (
     BLOCK,
-    PROVED,
     TINY,
     LinearModel,
     Status,
@@ -42,7 +41,6 @@ from .highs_linear import (
     scale_costs,
 )
 
-FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 NOTHING: Mapping[str, np.ndarray] = {}  # no vector varies
 
 

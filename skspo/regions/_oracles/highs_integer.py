@@ -33,15 +33,14 @@ import scipy.sparse as sp
 
 from ..._utils.errors import InfeasibleRegionError, SolverError
 from ..._utils.limits import check_time, in_fit
-from .._row_names import row_error
-from .._tolerances import HIGHS, SOLVER
-from ..forms import InequalityForm
+from .._rows import row_error
+from .._tolerances import HIGHS, PROVED, SOLVER
+from ..polyhedral import InequalityForm
 from .highs_linear import (
     DUAL,
     JUMP,
     NOISE,
     PRIMAL,
-    PROVED,
     WIDE,
     LinearModel,
     Options,

@@ -34,9 +34,9 @@ import scipy.sparse as sp
 
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from ..._utils.limits import CLOCKS_DIFFER, check_time, time_left
-from .._row_names import EMPTY, row_error
-from .._tolerances import HIGHS
-from ..forms import InequalityForm
+from .._rows import EMPTY, row_error
+from .._tolerances import HIGHS, PROVED
+from ..polyhedral import InequalityForm
 
 Status = highspy.HighsModelStatus
 Options = dict[str, bool | int | float | str]
@@ -44,7 +44,6 @@ Options = dict[str, bool | int | float | str]
 Strategy = highspy.simplex_constants.SimplexStrategy
 PRIMAL, DUAL = int(Strategy.kSimplexStrategyPrimal), int(Strategy.kSimplexStrategyDual)
 BLOCK = 1024  # rows whose proofs are checked together
-PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the usual cost
 USUAL = 1e-4  # terms of a cost below this share of the next larger one are a cost of their own
 TINY = float(np.sqrt(np.finfo(float).tiny))  # instead of a cost of zero
 JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest

@@ -20,10 +20,10 @@ from scipy.sparse.csgraph import connected_components
 
 from ..._utils.errors import SolverError
 from ..._utils.limits import check_time
-from .._row_names import row_error
-from .._tolerances import SOLVER
-from ..forms import InequalityForm
-from .highs_linear import DUAL, PRIMAL, PROVED, Options, Status, new_model, scale_costs, set_options
+from .._rows import row_error
+from .._tolerances import PROVED, SOLVER
+from ..polyhedral import InequalityForm
+from .highs_linear import DUAL, PRIMAL, Options, Status, new_model, scale_costs, set_options
 
 
 def pairs_of(n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,9 +10,9 @@ import scipy.linalg
 
 from ..._training.run import Run
 from ...regions._oracles.highs import coordinate_bounds
+from ...regions._tolerances import RANK
 from ...regions.capabilities import equalities_of, has
-from ...regions.forms import RANK, InequalityForm, StandardForm, relative_interior
-from ...regions.row_polyhedra import patterns
+from ...regions.polyhedral import InequalityForm, StandardForm, patterns, relative_interior
 
 
 class ReducedForm(NamedTuple):
