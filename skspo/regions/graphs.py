@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -12,14 +13,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, warn_once
+from .._utils.limits import BLOCK_NUMBERS
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds, Limits
 from ._names import Names, number_names, ones_of
-from ._oracles.graphs import Sweep, blocks_of_rows, drop_free_cycles, has_cycle, plan_sweep
+from ._oracles.flows import drop_free_cycles, has_cycle, walk_edges
 from ._oracles.highs import NOTHING, solve_rows, worst_rows
 from ._rows import forbid, refuse_rows, row_error, rows_among, rows_like
 from ._tolerances import ROUNDING
-from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
 from .image import LinearImage
 from .polyhedral import InequalityForm, PolyhedralRegion
 
@@ -31,6 +32,100 @@ Edges: TypeAlias = "Sequence[Sequence[Node]] | np.ndarray | nx.DiGraph"
 #: lower bound of predictions with ``cost_bounds="auto"``, as a share of the mean training cost of the edge: the best of
 #: nothing, zero, 0.02 to 0.3 of the mean of the edge or of all edges, and smallest costs (docs/guide/regions.md)
 AUTO_SHARE = 0.2
+
+BLOCKED = "ShortestPath: the region of {row} is empty, no path of available edges leads from source to target."
+
+
+class Step(NamedTuple):
+    """One incoming edge for each of several consecutive nodes of one level: the k-th edge enters the k-th node."""
+
+    nth: int  # first, second, ... edge of these nodes
+    nodes: slice
+    edges: np.ndarray  # their indices in the user's order
+    places: slice  # their positions in ``Sweep.order``
+    tails: np.ndarray
+
+
+class Sweep(NamedTuple):
+    """Dynamic programming over the nodes of an acyclic graph, in vectorized steps.
+
+    Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).
+    """
+
+    steps: list[Step]
+    order: np.ndarray  # edges in the order of the steps
+    entering: np.ndarray  # (n_nodes, most) edges that enter each node; d where there are none
+    tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d is the source
+    target: int
+    length: int  # number of edges of the longest path
+
+    def forward(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cost of the best path to each node, and which of the entering edges is its last; ``C`` is (d, n)."""
+        C = C[self.order]
+        n_nodes, most = self.entering.shape
+        value = np.zeros((n_nodes, C.shape[1]))
+        nth = np.zeros((n_nodes, C.shape[1]), dtype=np.min_scalar_type(most))
+        for step in self.steps:
+            through = value[step.tails]
+            through += C[step.places]
+            best = value[step.nodes]
+            if step.nth == 0:
+                best[:] = through
+            else:
+                # Only if strictly better: edges come in increasing order, so the lowest index is kept.
+                better = (through < best).astype(nth.dtype)
+                better *= nth.dtype.type(step.nth)
+                np.maximum(nth[step.nodes], better, out=nth[step.nodes])
+                np.minimum(best, through, out=best)
+        return value, nth
+
+    def shortest(self, C: np.ndarray) -> np.ndarray:
+        """Paths of least cost, (n, d), for costs (d, n); an infinite cost excludes an edge."""
+        d, n = C.shape
+        value, nth = self.forward(C)
+        refuse_rows(np.isinf(value[self.target]), InfeasibleRegionError, lambda _: BLOCKED)
+        # A path that has reached the source stays there, on the artificial edge d.
+        W = np.zeros((n, d + 1))
+        rows, node = np.arange(n), np.full(n, self.target)
+        for _ in range(self.length):
+            edge = self.entering[node, nth[node, rows]]
+            W[rows, edge] = 1.0
+            node = self.tails[edge]
+        return W[:, :d]
+
+
+def plan_sweep(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: np.ndarray) -> Sweep | None:
+    """Order the nodes by level and group their incoming edges into steps; None if there is a cycle."""
+    incoming: dict[int, list[int]] = {source: []}
+    for e in used.tolist():
+        incoming.setdefault(int(heads[e]), []).append(e)
+    sorter = TopologicalSorter({node: tails[entering].tolist() for node, entering in incoming.items()})
+    try:
+        sorter.prepare()
+    except CycleError:
+        return None
+    levels = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
+        levels.append(sorted(ready, key=lambda node: -len(incoming[node])))
+    order = [node for level in levels for node in level]
+    number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
+    number[order] = np.arange(len(order))
+    entering = np.full((len(order), max(map(len, incoming.values()))), tails.size)
+    steps = []
+    start, place = 1, 0
+    for level in levels[1:]:
+        for k in range(max((len(incoming[node]) for node in level), default=0)):
+            edges = np.array([incoming[node][k] for node in level if len(incoming[node]) > k])
+            nodes, places = slice(start, start + edges.size), slice(place, place + edges.size)
+            steps.append(Step(k, nodes, edges, places, number[tails[edges]]))
+            entering[nodes, k] = edges
+            place += edges.size
+        start += len(level)
+    ordered = np.concatenate([step.edges for step in steps])
+    return Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 1)
 
 
 class _Network(NamedTuple):
@@ -45,14 +140,14 @@ class _Network(NamedTuple):
     available: np.ndarray | None = None  # (n, d); None means that all edges are open
 
     def groups(self, n: int) -> Iterator[tuple[np.ndarray, _Network]]:
-        """Rows with the same ends, and their paths."""
-        if self.pair is None or self.between is None:
-            yield np.arange(n), self
-            return
-        order = np.argsort(self.pair, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(self.pair[order])) + 1):
-            if rows.size:
-                yield rows, self.between(int(self.pair[rows[0]]))
+        """Rows with the same ends, and their paths; without cycles, as many rows as are swept together."""
+        pair = np.zeros(n, dtype=np.intp) if self.pair is None else self.pair
+        order = np.argsort(pair, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1) if order.size else ():
+            network = self if self.between is None else self.between(int(pair[rows[0]]))
+            # With fewer rows the overhead of a step dominates in large graphs.
+            step = rows.size if network.sweep is None else max(BLOCK_NUMBERS // network.form.lower.size, 256)
+            yield from ((rows[a : a + step], network) for a in range(0, rows.size, step))
 
     def closed(self, network: _Network, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Upper bounds of the edges of some rows, whose ends are those of a network, if edges are closed."""
@@ -316,9 +411,8 @@ class ShortestPath(PolyhedralRegion):
             if network.sweep is None:
                 cyclic.append((rows, network))
                 continue
-            for block in blocks_of_rows(rows, C.shape[1]):
-                with rows_among(block):
-                    W[block] = network.sweep.shortest(np.ascontiguousarray(D[block].T))
+            with rows_among(rows):
+                W[rows] = network.sweep.shortest(np.ascontiguousarray(D[rows].T))
         if data.pair is None and cyclic:
             W = self._flows(C, data)
         elif data.pair is not None and cyclic:
@@ -354,8 +448,7 @@ class ShortestPath(PolyhedralRegion):
                 closed = data.closed(network, rows)
                 W[rows] = worst_rows(network.form, C[rows], C_true[rows], n_jobs=self.n_jobs, rows=closed)
                 continue
-            for block in blocks_of_rows(rows, C.shape[1]):
-                W[block] = network.sweep.shortest(self._tied(D[block].T, C_true[block].T, network))
+            W[rows] = network.sweep.shortest(self._tied(D[rows].T, C_true[rows].T, network))
         return W
 
     @staticmethod
@@ -491,31 +584,6 @@ class ShortestPath(PolyhedralRegion):
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         form = self.inequality_form(d)
         return form.lower, form.upper
-
-
-def walk_edges(edges: Sequence[tuple[Node, Node]]) -> list[Any]:
-    """Nodes of a path in order; cycles beside it follow as lists of their own."""
-    leaving: dict[Node, list[Node]] = {}
-    surplus: dict[Node, int] = {}
-    for tail, head in edges:
-        leaving.setdefault(tail, []).append(head)
-        surplus[tail], surplus[head] = surplus.get(tail, 0) + 1, surplus.get(head, 0) - 1
-    walk: list[Any] = []
-    cycles: list[Any] = []
-    starts = [node for node, value in surplus.items() if value > 0]
-    for start in [*starts, *leaving]:
-        while leaving.get(start):
-            path = [start]
-            while leaving.get(path[-1]):
-                node = leaving[path[-1]].pop(0)
-                if node in path:  # cut the cycle out
-                    at = path.index(node)
-                    cycles.append([*path[at:], node])
-                    path = path[:at]
-                path.append(node)
-            if len(path) > 1:
-                walk = path
-    return walk + cycles
 
 
 def _flow(tails: np.ndarray, heads: np.ndarray, n_nodes: int, used: np.ndarray) -> sp.csr_array:

@@ -13,8 +13,9 @@ from sklearn.base import clone
 
 import skspo as sk
 from skspo.calibration import diameter, relative_width
+from skspo.regions.assignment import Assignment
 from skspo.regions.capabilities import CAPABILITIES, has
-from skspo.regions.graphs import Assignment, ShortestPath
+from skspo.regions.graphs import ShortestPath
 from skspo.regions.integer import Knapsack, MixedInteger
 from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
