@@ -16,9 +16,9 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
 from ._oracles.clarabel_cones import Cones
-from ._oracles.markowitz import PROVED, Face, PortfolioOracle
+from ._oracles.markowitz import Face, PortfolioOracle
 from ._rows import rows_among
-from ._tolerances import ROUNDING
+from ._tolerances import EXACT, ROUNDING
 from .base import Smoothed
 from .capabilities import Memory
 from .conic import ConicRegion
@@ -182,7 +182,7 @@ class Markowitz(ConicRegion):
         found /= total if data.equal else np.maximum(total, 1.0)
         W[rows] = found
         unproved = np.zeros(n, dtype=bool)
-        unproved[rows] = ~(data.oracle.gap(costs, found, multiplier, least) <= PROVED * (1.0 + least))
+        unproved[rows] = ~(data.oracle.gap(costs, found, multiplier, least) <= EXACT * (1.0 + least))
         if not curvature:
             return W, unproved, None
         M = np.zeros((n, d, d))

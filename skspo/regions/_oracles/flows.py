@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tolerances import HIGHS
+from .._tolerances import EXACT
 
 
 def walk_edges(edges: Sequence[tuple[Hashable, Hashable]]) -> list[Any]:
@@ -79,7 +79,7 @@ def _free_cycle(c: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> list[int
         np.maximum.at(potential, heads, potential[tails] + c)
         if (potential == before).all():
             break
-    tight = c + potential[tails] - potential[heads] >= -HIGHS * np.abs(c).max(initial=0.0)
+    tight = c + potential[tails] - potential[heads] >= -EXACT * np.abs(c).max(initial=0.0)
     edge = {(int(tails[e]), int(heads[e])): e for e in np.flatnonzero(tight).tolist()}
     before_node: dict[int, list[int]] = {}
     for tail, head in edge:

@@ -44,12 +44,6 @@ PATIENCE = 5
 #: shares of the mean risk that are added to nearly singular matrices on the way to none, each a tenth of the last
 DETOUR = 10.0 ** -np.arange(12)
 
-#: smallest eigenvalue of the matrices that are worked with, relative to the largest one or the limit of the risk
-DEFINITE = 1e-14
-
-#: gap between the cost of a decision and its bound, relative to the spread of the costs, that proves it optimal
-PROVED = 1e-9
-
 
 class Face(NamedTuple):
     """Which assets are held in each row, and whether all money is spent."""
@@ -89,7 +83,8 @@ class PortfolioOracle:
         Q = G.T @ G
         values = np.linalg.eigvalsh(Q)
         # A little more risk of each asset makes a singular matrix definite; proofs use the true one.
-        self.Q = Q + max(DEFINITE * max(float(values[-1]), 1.0) - float(values[0]), 0.0) * np.eye(len(Q))
+        least = len(Q) * np.finfo(float).eps * max(float(values[-1]), 1.0)
+        self.Q = Q + max(least - float(values[0]), 0.0) * np.eye(len(Q))
         d = len(Q)
         self.all_held = np.linalg.inv(np.block([[self.Q, np.ones((d, 1))], [np.ones((1, d)), np.zeros((1, 1))]]))
 
