@@ -33,7 +33,6 @@ from ..regions.balls import Ellipsoid, L1Ball, LqBall
 from ..regions.base import Region, StrongConvexity
 from ..regions.capabilities import CAPABILITIES, equalities_of, has, missing
 from ..regions.check import check_region
-from ..regions.conic import ConicRegion
 from ..regions.graphs import ShortestPath
 from ..regions.image import LinearImage
 from ..regions.integer import Knapsack, MixedInteger
@@ -43,6 +42,7 @@ from ..regions.polyhedral import PolyhedralRegion
 from ..regions.product import Product
 from ..regions.simplex import Box, Simplex, TopK
 from ..regions.tours import TravellingSalesman
+from ..regions.user import CvxpyRegion
 from .enumeration import diameter_of_points, enumerate_vertices, inradius_of_simplex, width_of_points
 
 
@@ -256,8 +256,9 @@ def check_norm(A: ArrayLike, d: int) -> np.ndarray:
 
 def bounding_box(region: Region, n_dim: int) -> tuple[np.ndarray, np.ndarray]:
     """Smallest box around a region: lowest and highest value of each coordinate, by the oracle."""
-    if isinstance(region, ConicRegion):
-        return region._conic(n_dim).bounding_box
+    if isinstance(region, Markowitz | CvxpyRegion):
+        box: tuple[np.ndarray, np.ndarray] = region._data(n_dim).conic.bounding_box
+        return box
     eye = np.eye(n_dim)
     return region._solve_directions(eye).diagonal().copy(), region._solve_directions(-eye).diagonal().copy()
 
@@ -497,7 +498,7 @@ def _(region: EntropySimplex | LogBarrierSimplex, n_dim: int) -> CertifiedFloat:
 
 
 @diameter.register
-def _(region: ConicRegion, n_dim: int) -> CertifiedFloat:
+def _(region: Markowitz | CvxpyRegion, n_dim: int) -> CertifiedFloat:
     low, high = bounding_box(region, n_dim)  # up to the solver's tolerance
     box = high - low + 2e-8 * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
     most = np.sqrt(2.0) if isinstance(region, Markowitz) else np.inf  # a portfolio is in the simplex
@@ -505,7 +506,7 @@ def _(region: ConicRegion, n_dim: int) -> CertifiedFloat:
 
 
 @relative_width.register
-def _(region: ConicRegion, n_dim: int) -> CertifiedFloat:
+def _(region: Markowitz | CvxpyRegion, n_dim: int) -> CertifiedFloat:
     """Twice the radius of the ball in a simplex of optimal decisions, lowered by the solver's tolerance."""
     U = directions_of(region, n_dim)
     k = U.shape[1]

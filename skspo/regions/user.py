@@ -19,7 +19,6 @@ from ._oracles.clarabel_cones import cones_of
 from ._oracles.user import Witness, Witnesses
 from ._rows import refuse_rows, row_error, rows_among, rows_named
 from .base import Entry, Region
-from .conic import ConicRegion
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -238,7 +237,7 @@ def _is_plain(region: CvxpyRegion) -> bool:
     return region._rows is None
 
 
-class CvxpyRegion(_FunctionRegion, ConicRegion):
+class CvxpyRegion(_FunctionRegion):
     """A convex region written in CVXPY.
 
     The constraints are compiled once; each row of costs is then one call of the solver Clarabel on the compiled cones.
@@ -378,10 +377,14 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
                 raise
         return W
 
+    def _conic(self, d: int) -> ConicSet:
+        compiled: _Compiled = self._data(d)
+        return compiled.conic
+
     @available_if(_is_plain)
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function of each row of a CVXPY expression, by conic duality."""
-        return super().support_epigraph(V)
+        return self._conic(V.shape[1]).support_epigraph(V)
 
     def _entry(self, n_dim: int | None = None) -> Entry:
         entry = super()._entry(n_dim)

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skspo import Markowitz, SPOPlusRegressor
 from skspo._utils.errors import SolverError
 from skspo._utils.limits import Deadline, TimeIsUp
-from skspo.regions._oracles import clarabel, markowitz
+from skspo.regions import markowitz
+from skspo.regions._oracles import clarabel
 
 
 @pytest.fixture

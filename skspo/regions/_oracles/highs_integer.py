@@ -56,8 +56,9 @@ from .highs_linear import (
 )
 
 NODES = 200  # linear programs in a search: some 10 ms, as long as HiGHS takes for a small program (see above)
-FREE = 15  # a search goes on after its first decision if at most so many integers may differ in a better one
-SETTLE = 5  # sets of values of columns of large cost that are compared
+#: a search goes on after its first decision if at most so many integers may differ in a better one; of columns of large
+#: cost, so many sets of values are compared
+FREE = 15
 
 
 def solve_chunk(
@@ -155,7 +156,7 @@ def _settle(
         return _BranchAndBound(form, integers).solve(c, row, left(), None) if w is None else w
 
     best = w
-    for count in range(SETTLE):
+    for count in range(FREE):
         same = replace(form, lower=np.where(large, w, form.lower), upper=np.where(large, w, form.upper))
         w = solve(same, scale_costs(np.where(large, 0.0, c)[None])[0])
         best = w if count == 0 or c @ (w - best) < 0 else best
