@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, linprog, minimize_scalar
 from scipy.special import xlogy
-from sklearn.utils.validation import check_array
 
 from ..regions._oracles.clarabel import without_rounding
 from ..regions._oracles.highs import coordinate_bounds
@@ -39,6 +38,7 @@ from ..regions.integer import Knapsack, MixedInteger
 from ..regions.level_sets import EntropySimplex, LogBarrierSimplex
 from ..regions.markowitz import Markowitz
 from ..regions.polyhedral import PolyhedralRegion
+from ..regions.polyhedron import read_symmetric
 from ..regions.product import Product
 from ..regions.simplex import Box, Simplex, TopK
 from ..regions.tours import TravellingSalesman
@@ -237,16 +237,11 @@ def strong_convexity(region: Region, n_dim: int, A: ArrayLike | None = None) -> 
 
 def check_norm(A: ArrayLike, d: int) -> np.ndarray:
     """Return the matrix of an A-norm: symmetric, positive definite, of shape (d, d)."""
-    A_arr = check_array(A, dtype=np.float64, input_name="A")
-    if A_arr.shape != (d, d):
-        raise ValueError(f"A, the matrix of a norm, must have shape ({d}, {d}), got {A_arr.shape}.")
-    if np.abs(A_arr - A_arr.T).max() > 1e-10 * np.abs(A_arr).max():
-        raise ValueError("A, the matrix of a norm, must be symmetric.")
-    A_arr = (A_arr + A_arr.T) / 2.0
+    A_arr = read_symmetric("the matrix of a norm, A", A, d)
     smallest, largest = np.linalg.eigvalsh(A_arr)[[0, -1]]
     if smallest <= d * np.finfo(float).eps * abs(largest):
         raise ValueError(
-            f"A, the matrix of a norm, must be positive definite; its smallest eigenvalue is {smallest:.3g}."
+            f"the matrix of a norm, A must be positive definite; its smallest eigenvalue is {smallest:.3g}."
         )
     return A_arr
 

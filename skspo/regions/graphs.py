@@ -135,6 +135,7 @@ class _Network(NamedTuple):
     ends: tuple[np.ndarray, np.ndarray]  # tails and heads of all edges, numbered
     terminals: tuple[int, int]
     has_cycle: bool  # whether the whole graph has one
+    nodes: list[Node]  # in the order in which edges mention them
     pair: np.ndarray | None = None  # (n,) number of the ends of each sample, if they vary
     between: Callable[[int], _Network] | None = None  # paths between the ends with a number
     available: np.ndarray | None = None  # (n, d); None means that all edges are open
@@ -322,33 +323,31 @@ class ShortestPath(PolyhedralRegion):
         return number_names([f"{tail} -> {head}" for tail, head in self._pairs()])
 
     def _prepare(self, d: int) -> _Network:
-        return self._network(*self._read(), {"source": self.source, "target": self.target})
+        return self._network(*self._read())
 
-    def _network(
-        self, tails: np.ndarray, heads: np.ndarray, source: int, target: int, labels: dict[str, Node]
-    ) -> _Network:
+    def _network(self, nodes: list[Node], tails: np.ndarray, heads: np.ndarray, source: int, target: int) -> _Network:
         """Paths between two nodes."""
-        d, n_nodes = tails.size, int(max(tails.max(), heads.max())) + 1
+        d, n_nodes = tails.size, len(nodes)
         from_source, to_target = _reached(source, tails, heads, n_nodes), _reached(target, heads, tails, n_nodes)
         used = np.flatnonzero(from_source[tails] & to_target[heads])
         if not used.size:
-            ends = "".join(f", {name}={label!r}" for name, label in labels.items())
             raise InfeasibleRegionError(
-                f"ShortestPath: the region is empty, no path leads from source to target (unreachable){ends}. "
-                "Edges are directed, (tail, head): check their direction."
+                "ShortestPath: the region is empty, no path leads from source to target (unreachable), "
+                f"source={nodes[source]!r}, target={nodes[target]!r}. Edges are directed, (tail, head): check their "
+                "direction."
             )
         # One row per node, flow out minus flow in; the target's follows from the others.
-        nodes = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
+        inner = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
         flow = _flow(tails, heads, n_nodes, used)
         plan = plan_sweep(tails, heads, source, target, used)
         upper = np.zeros(d)
         # Without cycles no edge can carry more than one unit, so an upper bound is redundant.
         upper[used] = 1.0 if plan is None else np.inf
-        form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
+        form = InequalityForm.build(d, A_eq=flow[inner], b_eq=(inner == source).astype(float), upper=upper)
         graph = sp.csr_array((np.ones(d), (tails, heads)), shape=(n_nodes, n_nodes))
         graph.sum_duplicates()  # SciPy 1.13 does not end if there are parallel edges
         has_cycle = sp.csgraph.connected_components(graph, connection="strong")[0] < n_nodes
-        return _Network(form, used, plan, (tails, heads), (source, target), has_cycle)
+        return _Network(form, used, plan, (tails, heads), (source, target), has_cycle, nodes)
 
     def _pairs(self) -> list[tuple[Node, Node]]:
         """Tail and head of each edge."""
@@ -376,8 +375,8 @@ class ShortestPath(PolyhedralRegion):
             pairs.append((tail, head))
         return pairs
 
-    def _read(self) -> tuple[np.ndarray, np.ndarray, int, int]:
-        """Edges and terminals as integers."""
+    def _read(self) -> tuple[list[Node], np.ndarray, np.ndarray, int, int]:
+        """Nodes, and edges and terminals as integers."""
         pairs = self._pairs()
         number: dict[Node, int] = {}
         ends = np.empty((len(pairs), 2), dtype=np.intp)
@@ -402,7 +401,7 @@ class ShortestPath(PolyhedralRegion):
                 terminals.append(number[label])
         if terminals[0] == terminals[1]:
             raise ValueError("ShortestPath: source and target must be different nodes.")
-        return ends[:, 0], ends[:, 1], terminals[0], terminals[1]
+        return list(number), ends[:, 0], ends[:, 1], terminals[0], terminals[1]
 
     def _argmin(self, C: np.ndarray, data: _Network) -> np.ndarray:
         W, D = np.empty_like(C), forbid(C, data.available)
@@ -513,10 +512,10 @@ class ShortestPath(PolyhedralRegion):
         return {"source": (), "target": (), "available": (d,)}
 
     def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
-        """Numbers of nodes in the order of ``_nodes``."""
+        """Numbers of nodes."""
         if name == "available":
             return value
-        number = {node: float(i) for i, node in enumerate(self._nodes())}
+        number = {node: float(i) for i, node in enumerate(self._data(self.n_dim).nodes)}
         if isinstance(value, Hashable) and value in number:
             return number[value]  # one label for all rows
         labels = value if isinstance(value, (list, tuple)) else np.asarray(value).tolist()
@@ -531,14 +530,10 @@ class ShortestPath(PolyhedralRegion):
             found.append(number[node])
         return found
 
-    def _nodes(self) -> list[Node]:
-        """All nodes, in the order in which edges mention them."""
-        return list(dict.fromkeys(node for pair in self._pairs() for node in pair))
-
     def _read_rows(self, rows: dict[str, np.ndarray], data: _Network, d: int) -> dict[str, np.ndarray]:
         source, target = data.terminals
         ends = np.stack([rows_like(rows, "source", source, ()), rows_like(rows, "target", target, ())], axis=1)
-        text, nodes = "ShortestPath: source and target of {row} must be different nodes, both are", self._nodes()
+        text, nodes = "ShortestPath: source and target of {row} must be different nodes, both are", data.nodes
         refuse_rows(ends[:, 0] == ends[:, 1], ValueError, lambda row: f"{text} {nodes[int(ends[row, 0])]!r}.")
         pair = (ends @ [len(nodes), 1]).astype(np.intp)
         for number, row in zip(*(found.tolist() for found in np.unique(pair, return_index=True)), strict=True):
@@ -558,10 +553,7 @@ class ShortestPath(PolyhedralRegion):
         if cached is None or cached[0] is not data:
             cached = self._cache["pairs"] = (data, {})
         if pair not in cached[1]:
-            nodes, (tails, heads) = self._nodes(), data.ends
-            source, target = divmod(pair, len(nodes))
-            labels = {"source": nodes[source], "target": nodes[target]}
-            cached[1][pair] = self._network(tails, heads, source, target, labels)
+            cached[1][pair] = self._network(data.nodes, *data.ends, *divmod(pair, len(data.nodes)))
         return cached[1][pair]
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
@@ -573,7 +565,7 @@ class ShortestPath(PolyhedralRegion):
             return data.form
         # Conservation at all nodes, so that the matrix is the same for all pairs.
         (tails, heads), d = data.ends, data.form.lower.size
-        n_nodes = int(max(tails.max(), heads.max())) + 1
+        n_nodes = len(data.nodes)
         b_eq, upper = np.zeros((data.pair.size, n_nodes)), np.zeros((data.pair.size, d))
         for rows, network in data.groups(data.pair.size):
             source, target = network.terminals

@@ -195,14 +195,6 @@ class PolyhedralGeometry(NamedTuple):
         return null_space(self.normals) if self.normals.size else np.eye(self.center.size)
 
 
-def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
-    """Compute a relative interior point and the affine hull."""
-    center, strict = relative_interior(form)
-    equal = np.vstack([form.A_eq.toarray(), form.inequalities()[0][~strict].toarray()])
-    check_time(predicted_seconds(4.0 * equal.size * min(equal.shape)))  # multiplications, at least
-    return PolyhedralGeometry(center, strict, row_basis(equal))
-
-
 def relative_interior(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
     """Return ``center`` and ``strict`` of ``PolyhedralGeometry``, by one linear program.
 
@@ -275,13 +267,6 @@ def patterns(table: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     cuts = np.cumsum(np.bincount(inverse.ravel()))[:-1]
     for row, rows in zip(first, np.split(order, cuts), strict=True):
         yield table[row], rows
-
-
-def has_few_patterns(form: InequalityForm) -> bool:
-    """Whether every variable has a bound, and few sets of bounds exist."""
-    form = form.in_rows()
-    bounded = bool((np.isfinite(form.lower) | np.isfinite(form.upper)).all())
-    return bounded and sum(1 for _ in patterns(_kinds(form.lower, form.upper))) <= MOST_PATTERNS
 
 
 def _kinds(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -404,12 +389,15 @@ _if_polyhedron = available_if(lambda region: region._is_polyhedron)
 
 
 def _has_standard_form(region: PolyhedralRegion) -> bool:
-    """Whether solvers can use a standard form: if it varies by sample, there must be few sets of bounds."""
+    """Whether solvers can use a standard form: if it varies, all variables have bounds, and few sets of those exist."""
     if region._rows is None or not region._is_polyhedron:
         return region._is_polyhedron
     cache = region._rows.cache
     if "few patterns" not in cache:
-        cache["few patterns"] = has_few_patterns(region._constraints(region._rows.n_dim))
+        form = region._constraints(region._rows.n_dim).in_rows()
+        bounded = (np.isfinite(form.lower) | np.isfinite(form.upper)).all()
+        few = bounded and sum(1 for _ in patterns(_kinds(form.lower, form.upper))) <= MOST_PATTERNS
+        cache["few patterns"] = bool(few)
     return bool(cache["few patterns"])
 
 
@@ -470,8 +458,11 @@ class PolyhedralRegion(Region):
 
     def _find_geometry(self, d: int) -> PolyhedralGeometry:
         form = self.inequality_form(d)
-        geometry = polyhedral_geometry(form)
-        implied = form.inequalities()[0][~geometry.strict].toarray()
+        center, strict = relative_interior(form)
+        implied = form.inequalities()[0][~strict].toarray()
+        equal = np.vstack([form.A_eq.toarray(), implied])
+        check_time(predicted_seconds(4.0 * equal.size * min(equal.shape)))  # multiplications, at least
+        geometry = PolyhedralGeometry(center, strict, row_basis(equal))
         if implied.shape[0]:  # check with the oracle that they hold for decisions in both directions
             implied /= np.maximum(np.abs(implied).max(axis=1, keepdims=True), 1e-300)
             low, high = self._solve_directions(implied), self._solve_directions(-implied)
