@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 
 def _inner_has(name: str) -> Callable[[LinearImage], bool]:
-    """Whether the inner region has a capability."""
     return lambda image: has(image.region, name)
 
 

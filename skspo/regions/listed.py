@@ -216,15 +216,12 @@ class IntegerRegion(PolyhedralRegion):
         return kept["points"][1]
 
     def _list(self, d: int) -> PointList | None:
-        """Search for all decisions."""
         return list_points(self._constraints(d))
 
     def _all_integers(self, d: int) -> bool:
-        """Whether all decisions are integers."""
         return not self._is_polyhedron
 
     def _hull(self, d: int) -> LinearImage:
-        """Convex hull of all decisions."""
         points = self._points(d)
         assert points is not None
         return points.hull

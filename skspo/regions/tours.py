@@ -104,7 +104,6 @@ class TravellingSalesman(IntegerRegion):
         return number_names([f"{a} - {b}" for a, b in self._pairs()])
 
     def _pairs(self) -> list[tuple[Node, Node]]:
-        """Nodes of each decision."""
         labels = self._labels()
         return [(labels[i], labels[j]) for i, j in zip(*pairs_of(len(labels)), strict=True)]
 

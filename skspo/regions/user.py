@@ -169,7 +169,6 @@ class OracleRegion(_FunctionRegion):
 
     @property
     def _fault(self) -> str | None:
-        """Reason why the oracle is known not to be optimal; None if there is none."""
         entry = self.__dict__.get("_cache", {}).get("data")
         return None if entry is None else entry[2].fault
 

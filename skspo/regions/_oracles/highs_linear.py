@@ -311,7 +311,7 @@ class LinearModel:
             usual = float(usual_cost(c[None], w[None])[0])
             gap = self._excess(r, total, w) / max(usual, TINY)
             if not gap >= best[1]:
-                best, self.refined = (w, gap), (w, r, total, EXACT * usual)
+                best, self.refined = (w, gap), (w, r, total, PROVED * usual)
             if gap <= PROVED:
                 break
             bound = np.where(r > 0, self.lower, self.upper)
