@@ -176,7 +176,7 @@ class ConicSet:
         with suppress_failure():
             solver = self._solver(np.zeros(self.A.shape[1]))
         W, outcomes = np.empty(C.shape), []
-        step = rows_at_once(self.A.shape[1])
+        step = rows_at_once(self.A)
         for start in range(0, C.shape[0], step):
             block = C[start : start + step]
             Q = np.zeros((block.shape[0], self.A.shape[1]))

@@ -109,7 +109,7 @@ def solve_rows(
             return solve_chunk(tight, C, integers, time_limit, first, *sides)
         if not C.shape[0]:
             return np.empty_like(C)
-        model, parts, step = _take_model(form, time_limit), [], rows_at_once(C.shape[1])
+        model, parts, step = _take_model(form, time_limit), [], rows_at_once(form.A)
         for start in range(0, C.shape[0], step):
             rows = slice(start, start + step)
             parts.append(_linear_block(model, C[rows], first + start, *(side[rows] for side in sides)))

@@ -55,9 +55,9 @@ def _power_of_two(x: np.ndarray) -> np.ndarray:
     return np.frexp(x)[1]
 
 
-def rows_at_once(n_columns: int) -> int:
-    """Rows whose proofs are checked together."""
-    return max(BLOCK_NUMBERS // n_columns, 1)
+def rows_at_once(A: sp.csr_array | sp.csc_array) -> int:
+    """Rows of costs whose proofs are checked together, for constraints with this matrix."""
+    return max(BLOCK_NUMBERS // sum(A.shape), 1)
 
 
 def scale_costs(C: np.ndarray) -> np.ndarray:
