@@ -478,7 +478,7 @@ SWITCHES: dict[str, Switch] = {
         "memory of level_sets.py",
     ),
     "blocks of rows": Switch(
-        {"_training.in_memory.BLOCK_NUMBERS": 2**62, "regions._oracles.graphs.BLOCK_NUMBERS": 2**62},
+        {"_training.in_memory.BLOCK_NUMBERS": 2**62, "regions.graphs.BLOCK_NUMBERS": 2**62},
         [
             Case("simplex", "bundle", LARGE, (3, 8), (5, 12)),
             Case("paths", "auto", LARGE, (3, 5), (4, 5)),

@@ -32,7 +32,7 @@ import numpy as np
 
 from .._utils.limits import Deadline
 from ..losses import Loss
-from ..regions._row_names import ALL_ROWS
+from ..regions._rows import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import has
 from .design import Design, SharedDesign, triangle

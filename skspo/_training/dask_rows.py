@@ -22,7 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from .._utils.frames import is_dask
 from ..data.chunks import Chunk
-from ..regions._row_names import ALL_ROWS
+from ..regions._rows import ALL_ROWS
 from ..regions.check import check_not_labels
 from .design import check_blocks
 from .in_memory import InMemoryObjective

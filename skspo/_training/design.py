@@ -27,9 +27,9 @@ from sklearn.linear_model import LinearRegression
 
 from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
+from ..regions._tolerances import RANK
 from ..regions.capabilities import project_visible
-from ..regions.forms import RANK
-from ..regions.row_polyhedra import patterns
+from ..regions.polyhedral import patterns
 from .regression import REGRESSION, in_time, quick_regression, ridge_regression
 
 if TYPE_CHECKING:

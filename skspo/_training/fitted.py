@@ -14,7 +14,7 @@ from .._utils.errors import warn_once
 from .._utils.frames import Known, check_columns, check_index, check_values
 from .._utils.types import RegionParams
 from ..regions._names import known_names
-from ..regions._row_params import row_frames
+from ..regions._rows import row_frames
 from ..regions.base import Region
 from ..regions.check import changed_params, same_value
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 from .._utils.limits import BLOCK_NUMBERS, PREPARATION, Deadline, TimeIsUp, share_of_time
 from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
 from ..losses import Loss
-from ..regions._row_names import ALL_ROWS
+from ..regions._rows import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from .design import Design, Intercept, SharedDesign, apply_model

@@ -10,7 +10,7 @@ from typing import IO, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 import numpy as np
 
 from ..data.chunks import Chunk, ChunkedData
-from ..regions._row_names import ALL_ROWS
+from ..regions._rows import ALL_ROWS
 from .in_memory import InMemoryObjective
 from .survey import Survey, add, first_row
 

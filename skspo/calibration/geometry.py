@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, linprog, minimize_scalar
 from scipy.special import xlogy
-from sklearn.utils.validation import check_array
 
 from ..regions._oracles.clarabel import without_rounding
 from ..regions._oracles.highs import coordinate_bounds
@@ -33,16 +32,17 @@ from ..regions.balls import Ellipsoid, L1Ball, LqBall
 from ..regions.base import Region, StrongConvexity
 from ..regions.capabilities import CAPABILITIES, equalities_of, has, missing
 from ..regions.check import check_region
-from ..regions.conic import ConicRegion
 from ..regions.graphs import ShortestPath
 from ..regions.image import LinearImage
 from ..regions.integer import Knapsack, MixedInteger
 from ..regions.level_sets import EntropySimplex, LogBarrierSimplex
 from ..regions.markowitz import Markowitz
 from ..regions.polyhedral import PolyhedralRegion
+from ..regions.polyhedron import read_symmetric
 from ..regions.product import Product
 from ..regions.simplex import Box, Simplex, TopK
 from ..regions.tours import TravellingSalesman
+from ..regions.user import CvxpyRegion
 from .enumeration import diameter_of_points, enumerate_vertices, inradius_of_simplex, width_of_points
 
 
@@ -237,16 +237,11 @@ def strong_convexity(region: Region, n_dim: int, A: ArrayLike | None = None) -> 
 
 def check_norm(A: ArrayLike, d: int) -> np.ndarray:
     """Return the matrix of an A-norm: symmetric, positive definite, of shape (d, d)."""
-    A_arr = check_array(A, dtype=np.float64, input_name="A")
-    if A_arr.shape != (d, d):
-        raise ValueError(f"A, the matrix of a norm, must have shape ({d}, {d}), got {A_arr.shape}.")
-    if np.abs(A_arr - A_arr.T).max() > 1e-10 * np.abs(A_arr).max():
-        raise ValueError("A, the matrix of a norm, must be symmetric.")
-    A_arr = (A_arr + A_arr.T) / 2.0
+    A_arr = read_symmetric("the matrix of a norm, A", A, d)
     smallest, largest = np.linalg.eigvalsh(A_arr)[[0, -1]]
     if smallest <= d * np.finfo(float).eps * abs(largest):
         raise ValueError(
-            f"A, the matrix of a norm, must be positive definite; its smallest eigenvalue is {smallest:.3g}."
+            f"the matrix of a norm, A must be positive definite; its smallest eigenvalue is {smallest:.3g}."
         )
     return A_arr
 
@@ -256,8 +251,9 @@ def check_norm(A: ArrayLike, d: int) -> np.ndarray:
 
 def bounding_box(region: Region, n_dim: int) -> tuple[np.ndarray, np.ndarray]:
     """Smallest box around a region: lowest and highest value of each coordinate, by the oracle."""
-    if isinstance(region, ConicRegion):
-        return region._conic(n_dim).bounding_box
+    if isinstance(region, Markowitz | CvxpyRegion):
+        box: tuple[np.ndarray, np.ndarray] = region._data(n_dim).conic.bounding_box
+        return box
     eye = np.eye(n_dim)
     return region._solve_directions(eye).diagonal().copy(), region._solve_directions(-eye).diagonal().copy()
 
@@ -497,7 +493,7 @@ def _(region: EntropySimplex | LogBarrierSimplex, n_dim: int) -> CertifiedFloat:
 
 
 @diameter.register
-def _(region: ConicRegion, n_dim: int) -> CertifiedFloat:
+def _(region: Markowitz | CvxpyRegion, n_dim: int) -> CertifiedFloat:
     low, high = bounding_box(region, n_dim)  # up to the solver's tolerance
     box = high - low + 2e-8 * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
     most = np.sqrt(2.0) if isinstance(region, Markowitz) else np.inf  # a portfolio is in the simplex
@@ -505,7 +501,7 @@ def _(region: ConicRegion, n_dim: int) -> CertifiedFloat:
 
 
 @relative_width.register
-def _(region: ConicRegion, n_dim: int) -> CertifiedFloat:
+def _(region: Markowitz | CvxpyRegion, n_dim: int) -> CertifiedFloat:
     """Twice the radius of the ball in a simplex of optimal decisions, lowered by the solver's tolerance."""
     U = directions_of(region, n_dim)
     k = U.shape[1]

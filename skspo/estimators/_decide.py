@@ -28,7 +28,7 @@ from .._utils.limits import count_workers
 from .._utils.params import N_JOBS
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_offset, check_weight
-from ..regions._row_params import repeat_single, row_params
+from ..regions._rows import repeat_single, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin, as_data_frame

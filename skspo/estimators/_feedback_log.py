@@ -12,9 +12,9 @@ from .._utils.frames import Known, check_columns, check_values, column_labels, c
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._names import say_variable
-from ..regions._row_params import read_rows, row_params
+from ..regions._rows import read_rows, row_params
+from ..regions._tolerances import RANK
 from ..regions.base import Region
-from ..regions.capabilities import RANK
 from ..regions.check import check_not_labels, check_region
 from ._report import ORACLE_TOLERANCE
 

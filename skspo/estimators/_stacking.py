@@ -22,7 +22,7 @@ from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_para
 from .._utils.progress import Activity
 from .._utils.shown import shown
 from .._utils.types import RandomState
-from ..regions._row_params import read_rows, row_params
+from ..regions._rows import read_rows, row_params
 from ..regions.base import Region
 from ._base import DecisionRegressor, GroupsFitMixin
 from ._folds import Splits, Splitter, cv_splits, held_out_mean

@@ -1,6 +1,6 @@
 """Feasible regions of decisions."""
 
-from ._row_params import row_params
+from ._rows import row_params
 from .assignment import Assignment
 from .balls import Ellipsoid, L1Ball, LqBall
 from .base import Region, StrongConvexity

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._oracles.highs import solve_rows
-from .forms import RANK, InequalityForm, StandardForm
+from ._tolerances import RANK
+from .polyhedral import InequalityForm, StandardForm
 
 
 class Maps(NamedTuple):

@@ -17,10 +17,8 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, number_names, ones_of, read_labels
 from ._oracles.highs import map_rows, worst_rows
-from ._row_names import row_error
-from .forms import InequalityForm
-from .polyhedral import PolyhedralRegion
-from .row_polyhedra import forbid
+from ._rows import forbid, row_error
+from .polyhedral import InequalityForm, PolyhedralRegion
 
 
 class _Shape(NamedTuple):

@@ -22,8 +22,8 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from .base import Region, StrongConvexity
 from .capabilities import Memory
-from .forms import StandardForm
 from .level_sets import LevelSet, SmoothedDecisions
+from .polyhedral import StandardForm
 from .polyhedron import read_number, read_numbers, read_positive, read_symmetric
 
 if TYPE_CHECKING:

@@ -26,13 +26,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
+from .._utils.params import Content, contents_of
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
-from ._contents import Content, contents_of
 from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
-from ._row_names import RowNames, name_row, rows_named
-from ._row_params import RowData, read_names, read_rows
+from ._rows import RowData, RowNames, name_row, read_names, read_rows, rows_named
 from .capabilities import Memory, equalities_of, has, project_visible
 
 #: parameters of a region, dimension, what was prepared for them, and their contents

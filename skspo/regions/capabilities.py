@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .._utils.limits import BLOCK_ELEMENTS
-from .forms import RANK
+from ._tolerances import RANK
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
     from .base import Region, Smoothed, StrongConvexity
-    from .forms import QuadraticForm, StandardForm
+    from .polyhedral import QuadraticForm, StandardForm
 
 #: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
 Memory = dict[str, Any]

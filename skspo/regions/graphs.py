@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -12,18 +13,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, warn_once
+from .._utils.limits import BLOCK_NUMBERS
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds, Limits
 from ._names import Names, number_names, ones_of
-from ._oracles.graphs import Sweep, blocks_of_rows, drop_free_cycles, has_cycle, plan_sweep
+from ._oracles.flows import drop_free_cycles, has_cycle, walk_edges
 from ._oracles.highs import NOTHING, solve_rows, worst_rows
-from ._row_names import refuse_rows, row_error, rows_among
+from ._rows import forbid, refuse_rows, row_error, rows_among, rows_like
 from ._tolerances import ROUNDING
-from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
-from .forms import InequalityForm
 from .image import LinearImage
-from .polyhedral import PolyhedralRegion
-from .row_polyhedra import forbid, rows_like
+from .polyhedral import InequalityForm, PolyhedralRegion
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -34,6 +33,100 @@ Edges: TypeAlias = "Sequence[Sequence[Node]] | np.ndarray | nx.DiGraph"
 #: nothing, zero, 0.02 to 0.3 of the mean of the edge or of all edges, and smallest costs (docs/guide/regions.md)
 AUTO_SHARE = 0.2
 
+BLOCKED = "ShortestPath: the region of {row} is empty, no path of available edges leads from source to target."
+
+
+class Step(NamedTuple):
+    """One incoming edge for each of several consecutive nodes of one level: the k-th edge enters the k-th node."""
+
+    nth: int  # first, second, ... edge of these nodes
+    nodes: slice
+    edges: np.ndarray  # their indices in the user's order
+    places: slice  # their positions in ``Sweep.order``
+    tails: np.ndarray
+
+
+class Sweep(NamedTuple):
+    """Dynamic programming over the nodes of an acyclic graph, in vectorized steps.
+
+    Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).
+    """
+
+    steps: list[Step]
+    order: np.ndarray  # edges in the order of the steps
+    entering: np.ndarray  # (n_nodes, most) edges that enter each node; d where there are none
+    tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d is the source
+    target: int
+    length: int  # number of edges of the longest path
+
+    def forward(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cost of the best path to each node, and which of the entering edges is its last; ``C`` is (d, n)."""
+        C = C[self.order]
+        n_nodes, most = self.entering.shape
+        value = np.zeros((n_nodes, C.shape[1]))
+        nth = np.zeros((n_nodes, C.shape[1]), dtype=np.min_scalar_type(most))
+        for step in self.steps:
+            through = value[step.tails]
+            through += C[step.places]
+            best = value[step.nodes]
+            if step.nth == 0:
+                best[:] = through
+            else:
+                # Only if strictly better: edges come in increasing order, so the lowest index is kept.
+                better = (through < best).astype(nth.dtype)
+                better *= nth.dtype.type(step.nth)
+                np.maximum(nth[step.nodes], better, out=nth[step.nodes])
+                np.minimum(best, through, out=best)
+        return value, nth
+
+    def shortest(self, C: np.ndarray) -> np.ndarray:
+        """Paths of least cost, (n, d), for costs (d, n); an infinite cost excludes an edge."""
+        d, n = C.shape
+        value, nth = self.forward(C)
+        refuse_rows(np.isinf(value[self.target]), InfeasibleRegionError, lambda _: BLOCKED)
+        # A path that has reached the source stays there, on the artificial edge d.
+        W = np.zeros((n, d + 1))
+        rows, node = np.arange(n), np.full(n, self.target)
+        for _ in range(self.length):
+            edge = self.entering[node, nth[node, rows]]
+            W[rows, edge] = 1.0
+            node = self.tails[edge]
+        return W[:, :d]
+
+
+def plan_sweep(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: np.ndarray) -> Sweep | None:
+    """Order the nodes by level and group their incoming edges into steps; None if there is a cycle."""
+    incoming: dict[int, list[int]] = {source: []}
+    for e in used.tolist():
+        incoming.setdefault(int(heads[e]), []).append(e)
+    sorter = TopologicalSorter({node: tails[entering].tolist() for node, entering in incoming.items()})
+    try:
+        sorter.prepare()
+    except CycleError:
+        return None
+    levels = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
+        levels.append(sorted(ready, key=lambda node: -len(incoming[node])))
+    order = [node for level in levels for node in level]
+    number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
+    number[order] = np.arange(len(order))
+    entering = np.full((len(order), max(map(len, incoming.values()))), tails.size)
+    steps = []
+    start, place = 1, 0
+    for level in levels[1:]:
+        for k in range(max((len(incoming[node]) for node in level), default=0)):
+            edges = np.array([incoming[node][k] for node in level if len(incoming[node]) > k])
+            nodes, places = slice(start, start + edges.size), slice(place, place + edges.size)
+            steps.append(Step(k, nodes, edges, places, number[tails[edges]]))
+            entering[nodes, k] = edges
+            place += edges.size
+        start += len(level)
+    ordered = np.concatenate([step.edges for step in steps])
+    return Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 1)
+
 
 class _Network(NamedTuple):
     form: InequalityForm
@@ -42,19 +135,20 @@ class _Network(NamedTuple):
     ends: tuple[np.ndarray, np.ndarray]  # tails and heads of all edges, numbered
     terminals: tuple[int, int]
     has_cycle: bool  # whether the whole graph has one
+    nodes: list[Node]  # in the order in which edges mention them
     pair: np.ndarray | None = None  # (n,) number of the ends of each sample, if they vary
     between: Callable[[int], _Network] | None = None  # paths between the ends with a number
     available: np.ndarray | None = None  # (n, d); None means that all edges are open
 
     def groups(self, n: int) -> Iterator[tuple[np.ndarray, _Network]]:
-        """Rows with the same ends, and their paths."""
-        if self.pair is None or self.between is None:
-            yield np.arange(n), self
-            return
-        order = np.argsort(self.pair, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(self.pair[order])) + 1):
-            if rows.size:
-                yield rows, self.between(int(self.pair[rows[0]]))
+        """Rows with the same ends, and their paths; without cycles, as many rows as are swept together."""
+        pair = np.zeros(n, dtype=np.intp) if self.pair is None else self.pair
+        order = np.argsort(pair, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1) if order.size else ():
+            network = self if self.between is None else self.between(int(pair[rows[0]]))
+            # With fewer rows the overhead of a step dominates in large graphs.
+            step = rows.size if network.sweep is None else max(BLOCK_NUMBERS // network.form.lower.size, 256)
+            yield from ((rows[a : a + step], network) for a in range(0, rows.size, step))
 
     def closed(self, network: _Network, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Upper bounds of the edges of some rows, whose ends are those of a network, if edges are closed."""
@@ -229,33 +323,31 @@ class ShortestPath(PolyhedralRegion):
         return number_names([f"{tail} -> {head}" for tail, head in self._pairs()])
 
     def _prepare(self, d: int) -> _Network:
-        return self._network(*self._read(), {"source": self.source, "target": self.target})
+        return self._network(*self._read())
 
-    def _network(
-        self, tails: np.ndarray, heads: np.ndarray, source: int, target: int, labels: dict[str, Node]
-    ) -> _Network:
+    def _network(self, nodes: list[Node], tails: np.ndarray, heads: np.ndarray, source: int, target: int) -> _Network:
         """Paths between two nodes."""
-        d, n_nodes = tails.size, int(max(tails.max(), heads.max())) + 1
+        d, n_nodes = tails.size, len(nodes)
         from_source, to_target = _reached(source, tails, heads, n_nodes), _reached(target, heads, tails, n_nodes)
         used = np.flatnonzero(from_source[tails] & to_target[heads])
         if not used.size:
-            ends = "".join(f", {name}={label!r}" for name, label in labels.items())
             raise InfeasibleRegionError(
-                f"ShortestPath: the region is empty, no path leads from source to target (unreachable){ends}. "
-                "Edges are directed, (tail, head): check their direction."
+                "ShortestPath: the region is empty, no path leads from source to target (unreachable), "
+                f"source={nodes[source]!r}, target={nodes[target]!r}. Edges are directed, (tail, head): check their "
+                "direction."
             )
         # One row per node, flow out minus flow in; the target's follows from the others.
-        nodes = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
+        inner = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
         flow = _flow(tails, heads, n_nodes, used)
         plan = plan_sweep(tails, heads, source, target, used)
         upper = np.zeros(d)
         # Without cycles no edge can carry more than one unit, so an upper bound is redundant.
         upper[used] = 1.0 if plan is None else np.inf
-        form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
+        form = InequalityForm.build(d, A_eq=flow[inner], b_eq=(inner == source).astype(float), upper=upper)
         graph = sp.csr_array((np.ones(d), (tails, heads)), shape=(n_nodes, n_nodes))
         graph.sum_duplicates()  # SciPy 1.13 does not end if there are parallel edges
         has_cycle = sp.csgraph.connected_components(graph, connection="strong")[0] < n_nodes
-        return _Network(form, used, plan, (tails, heads), (source, target), has_cycle)
+        return _Network(form, used, plan, (tails, heads), (source, target), has_cycle, nodes)
 
     def _pairs(self) -> list[tuple[Node, Node]]:
         """Tail and head of each edge."""
@@ -283,8 +375,8 @@ class ShortestPath(PolyhedralRegion):
             pairs.append((tail, head))
         return pairs
 
-    def _read(self) -> tuple[np.ndarray, np.ndarray, int, int]:
-        """Edges and terminals as integers."""
+    def _read(self) -> tuple[list[Node], np.ndarray, np.ndarray, int, int]:
+        """Nodes, and edges and terminals as integers."""
         pairs = self._pairs()
         number: dict[Node, int] = {}
         ends = np.empty((len(pairs), 2), dtype=np.intp)
@@ -309,7 +401,7 @@ class ShortestPath(PolyhedralRegion):
                 terminals.append(number[label])
         if terminals[0] == terminals[1]:
             raise ValueError("ShortestPath: source and target must be different nodes.")
-        return ends[:, 0], ends[:, 1], terminals[0], terminals[1]
+        return list(number), ends[:, 0], ends[:, 1], terminals[0], terminals[1]
 
     def _argmin(self, C: np.ndarray, data: _Network) -> np.ndarray:
         W, D = np.empty_like(C), forbid(C, data.available)
@@ -318,9 +410,8 @@ class ShortestPath(PolyhedralRegion):
             if network.sweep is None:
                 cyclic.append((rows, network))
                 continue
-            for block in blocks_of_rows(rows, C.shape[1]):
-                with rows_among(block):
-                    W[block] = network.sweep.shortest(np.ascontiguousarray(D[block].T))
+            with rows_among(rows):
+                W[rows] = network.sweep.shortest(np.ascontiguousarray(D[rows].T))
         if data.pair is None and cyclic:
             W = self._flows(C, data)
         elif data.pair is not None and cyclic:
@@ -356,8 +447,7 @@ class ShortestPath(PolyhedralRegion):
                 closed = data.closed(network, rows)
                 W[rows] = worst_rows(network.form, C[rows], C_true[rows], n_jobs=self.n_jobs, rows=closed)
                 continue
-            for block in blocks_of_rows(rows, C.shape[1]):
-                W[block] = network.sweep.shortest(self._tied(D[block].T, C_true[block].T, network))
+            W[rows] = network.sweep.shortest(self._tied(D[rows].T, C_true[rows].T, network))
         return W
 
     @staticmethod
@@ -422,10 +512,10 @@ class ShortestPath(PolyhedralRegion):
         return {"source": (), "target": (), "available": (d,)}
 
     def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
-        """Numbers of nodes in the order of ``_nodes``."""
+        """Numbers of nodes."""
         if name == "available":
             return value
-        number = {node: float(i) for i, node in enumerate(self._nodes())}
+        number = {node: float(i) for i, node in enumerate(self._data(self.n_dim).nodes)}
         if isinstance(value, Hashable) and value in number:
             return number[value]  # one label for all rows
         labels = value if isinstance(value, (list, tuple)) else np.asarray(value).tolist()
@@ -440,14 +530,10 @@ class ShortestPath(PolyhedralRegion):
             found.append(number[node])
         return found
 
-    def _nodes(self) -> list[Node]:
-        """All nodes, in the order in which edges mention them."""
-        return list(dict.fromkeys(node for pair in self._pairs() for node in pair))
-
     def _read_rows(self, rows: dict[str, np.ndarray], data: _Network, d: int) -> dict[str, np.ndarray]:
         source, target = data.terminals
         ends = np.stack([rows_like(rows, "source", source, ()), rows_like(rows, "target", target, ())], axis=1)
-        text, nodes = "ShortestPath: source and target of {row} must be different nodes, both are", self._nodes()
+        text, nodes = "ShortestPath: source and target of {row} must be different nodes, both are", data.nodes
         refuse_rows(ends[:, 0] == ends[:, 1], ValueError, lambda row: f"{text} {nodes[int(ends[row, 0])]!r}.")
         pair = (ends @ [len(nodes), 1]).astype(np.intp)
         for number, row in zip(*(found.tolist() for found in np.unique(pair, return_index=True)), strict=True):
@@ -467,10 +553,7 @@ class ShortestPath(PolyhedralRegion):
         if cached is None or cached[0] is not data:
             cached = self._cache["pairs"] = (data, {})
         if pair not in cached[1]:
-            nodes, (tails, heads) = self._nodes(), data.ends
-            source, target = divmod(pair, len(nodes))
-            labels = {"source": nodes[source], "target": nodes[target]}
-            cached[1][pair] = self._network(tails, heads, source, target, labels)
+            cached[1][pair] = self._network(data.nodes, *data.ends, *divmod(pair, len(data.nodes)))
         return cached[1][pair]
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
@@ -482,7 +565,7 @@ class ShortestPath(PolyhedralRegion):
             return data.form
         # Conservation at all nodes, so that the matrix is the same for all pairs.
         (tails, heads), d = data.ends, data.form.lower.size
-        n_nodes = int(max(tails.max(), heads.max())) + 1
+        n_nodes = len(data.nodes)
         b_eq, upper = np.zeros((data.pair.size, n_nodes)), np.zeros((data.pair.size, d))
         for rows, network in data.groups(data.pair.size):
             source, target = network.terminals
@@ -493,31 +576,6 @@ class ShortestPath(PolyhedralRegion):
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         form = self.inequality_form(d)
         return form.lower, form.upper
-
-
-def walk_edges(edges: Sequence[tuple[Node, Node]]) -> list[Any]:
-    """Nodes of a path in order; cycles beside it follow as lists of their own."""
-    leaving: dict[Node, list[Node]] = {}
-    surplus: dict[Node, int] = {}
-    for tail, head in edges:
-        leaving.setdefault(tail, []).append(head)
-        surplus[tail], surplus[head] = surplus.get(tail, 0) + 1, surplus.get(head, 0) - 1
-    walk: list[Any] = []
-    cycles: list[Any] = []
-    starts = [node for node, value in surplus.items() if value > 0]
-    for start in [*starts, *leaving]:
-        while leaving.get(start):
-            path = [start]
-            while leaving.get(path[-1]):
-                node = leaving[path[-1]].pop(0)
-                if node in path:  # cut the cycle out
-                    at = path.index(node)
-                    cycles.append([*path[at:], node])
-                    path = path[:at]
-                path.append(node)
-            if len(path) > 1:
-                walk = path
-    return walk + cycles
 
 
 def _flow(tails: np.ndarray, heads: np.ndarray, n_nodes: int, used: np.ndarray) -> sp.csr_array:

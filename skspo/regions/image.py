@@ -36,7 +36,7 @@ from ._linear_map import Directions, Maps, analyze, lift_rows, rows_of_blocks
 from ._names import Names, check_names, names_of_rows, with_ones
 from .base import Entry, Region, Smoothed, StrongConvexity
 from .capabilities import Memory, equalities_of, has
-from .forms import Matrix, QuadraticForm, StandardForm
+from .polyhedral import Matrix, QuadraticForm, StandardForm
 from .polyhedron import read_numbers
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 
 def _inner_has(name: str) -> Callable[[LinearImage], bool]:
-    """Whether the inner region has a capability."""
     return lambda image: has(image.region, name)
 
 

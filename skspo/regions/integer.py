@@ -18,10 +18,10 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import NOTHING, check_bounded, solve_rows
-from ._row_names import refuse_rows, rows_named
+from ._rows import refuse_rows, rows_like, rows_named
 from ._tolerances import ROUNDING, SOLVER
-from .forms import InequalityForm, Matrix
 from .listed import IntegerRegion, has_hull
+from .polyhedral import InequalityForm, Matrix, fixed_directions
 from .polyhedron import (
     BoundsLike,
     ConstrainedRegion,
@@ -30,9 +30,7 @@ from .polyhedron import (
     _Constraints,
     read_numbers,
 )
-from .row_polyhedra import fixed_directions, rows_like
 
-TABLE_BYTES = 2**26  # largest table of choices in dynamic programming, 64 MB; more rows take several tables
 MAX_CELLS = 2**22  # largest table of a row, which takes 13 ms, as long as branch and bound; larger ones are not used
 
 
@@ -383,8 +381,8 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
     stride = cells // np.cumprod(shape, dtype=np.int64)  # how far apart in memory r and r + 1 are, for each resource
     start = np.broadcast_to(capacity @ stride, (n,))
     W = np.zeros((n, d))
-    size = max(min(BLOCK_NUMBERS // cells, n), 16)
-    size = max(min(size, TABLE_BYTES // (d * cells)), 1)
+    # The table of choices has at most 16 times as many bytes as that of a row has cells, 64 MB.
+    size = min(max(min(BLOCK_NUMBERS // cells, n), 16), 16 * MAX_CELLS // (d * cells))
     for a in range(0, n, size):
         check_time()
         # Items without value get minus infinity and are never taken.

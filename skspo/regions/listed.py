@@ -24,12 +24,10 @@ from .._utils.errors import InfeasibleRegionError
 from .._utils.limits import BLOCK_NUMBERS, check_time
 from ._oracles.highs import NOTHING, worst_rows
 from ._oracles.highs_linear import usual_cost
-from ._row_names import EMPTY, row_error
-from ._tolerances import HIGHS, ROUNDING
-from .capabilities import RANK
-from .forms import InequalityForm, StandardForm
+from ._rows import EMPTY, row_error
+from ._tolerances import EXACT, RANK, ROUNDING
 from .image import LinearImage
-from .polyhedral import PolyhedralRegion, _has_standard_form
+from .polyhedral import InequalityForm, PolyhedralRegion, StandardForm, _has_standard_form
 from .simplex import Simplex
 
 if TYPE_CHECKING:
@@ -121,7 +119,7 @@ class PointList:
             for j in self.differ[name]:
                 over = amounts[j] - bound[:, [j]]
                 over = np.abs(over) if name == "b_eq" else -over if name == "lower" else over
-                feasible &= over <= HIGHS * (terms[j] + np.abs(bound[:, [j]]))
+                feasible &= over <= EXACT * (terms[j] + np.abs(bound[:, [j]]))
         return feasible
 
     @cached_property
@@ -139,7 +137,7 @@ class PointList:
 def list_points(form: InequalityForm) -> PointList | None:
     """All integer points of a polyhedron, of all samples together; None if there are many, or the search takes long."""
     b_ub, b_eq, lower, upper = map(np.atleast_2d, (form.b_ub, form.b_eq, form.lower, form.upper))
-    lower, upper = np.ceil(lower.min(axis=0) - HIGHS), np.floor(upper.max(axis=0) + HIGHS)
+    lower, upper = np.ceil(lower.min(axis=0) - EXACT), np.floor(upper.max(axis=0) + EXACT)
     A = sp.csc_array(sp.vstack([form.A_ub, form.A_eq]))
     if A.shape[0] * A.shape[1] > SEARCH or not (np.isfinite(lower) & np.isfinite(upper)).all():
         return None
@@ -150,7 +148,7 @@ def list_points(form: InequalityForm) -> PointList | None:
         return None
     # The search is generous: rounding errors of partial sums are relative to the largest decisions.
     amounts, terms = A @ V.T, abs(A) @ np.abs(V.T)
-    room = HIGHS * (terms + np.abs(high)[:, None])
+    room = EXACT * (terms + np.abs(high)[:, None])
     feasible = (amounts <= high[:, None] + room) & (amounts >= low[:, None] - room)
     return PointList(V[feasible.all(axis=0)], form)
 
@@ -164,7 +162,7 @@ def _search(
     # What the variables from j on can add at least and at most.
     least, most = (np.cumsum(end[:, ::-1], axis=1)[:, ::-1] for end in ends)
     least, most = (np.append(rest, np.zeros((len(rest), 1)), axis=1) for rest in (least, most))
-    room = HIGHS * (np.abs(ends).max(axis=0).sum(axis=1) + np.abs(high))
+    room = EXACT * (np.abs(ends).max(axis=0).sum(axis=1) + np.abs(high))
     low, high = low - room, high + room
     amounts = np.zeros((A.shape[0], 1))
     steps: list[tuple[np.ndarray, np.ndarray]] = []
@@ -218,15 +216,12 @@ class IntegerRegion(PolyhedralRegion):
         return kept["points"][1]
 
     def _list(self, d: int) -> PointList | None:
-        """Search for all decisions."""
         return list_points(self._constraints(d))
 
     def _all_integers(self, d: int) -> bool:
-        """Whether all decisions are integers."""
         return not self._is_polyhedron
 
     def _hull(self, d: int) -> LinearImage:
-        """Convex hull of all decisions."""
         points = self._points(d)
         assert points is not None
         return points.hull

@@ -17,9 +17,8 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, say_variable
 from ._oracles.highs import NOTHING, check_bounded, solve_rows, worst_rows
-from ._row_names import row_error
-from .forms import InequalityForm, Matrix
-from .polyhedral import PolyhedralRegion
+from ._rows import row_error
+from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
 
 #: a lower and an upper bound; None means that there is none
 Pair: TypeAlias = tuple[float | None, float | None]

@@ -14,7 +14,7 @@ from .._utils.shown import shown
 from ._names import Names, names_side_by_side
 from .base import Region
 from .capabilities import Memory, equalities_of
-from .forms import StandardForm
+from .polyhedral import StandardForm
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -134,19 +134,15 @@ class Product(Region):
         return self._each(lambda region, own: region._decide_min(own), C)
 
     def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """``worst_argmin``; each region clips its columns to its own ``cost_bounds``."""
         return self._each(lambda region, own, true: region._decide_worst(own, true), C, C_true)
 
     def _clips(self, d: int) -> bool:
-        """Whether a region clips."""
         return any(region._clips(k.stop - k.start) for k, region in self._data(d))
 
     def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Product:
-        """Return the product of regions with learned bounds."""
         return self._of([region._learn_bounds(C[:, k], mean[k]) for k, region in self._data(C.shape[1])])
 
     def _check_true_costs(self, C: np.ndarray) -> None:
-        """Each region checks its costs."""
         for k, region in self._data(C.shape[1]):
             region._named(self._row_names)._check_true_costs(C[:, k])
 

@@ -11,12 +11,10 @@ from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import list_selected, ones_of
-from ._row_names import refuse_rows
+from ._rows import check_available, forbid, refuse_rows, rows_like
 from .base import Region
-from .forms import InequalityForm
-from .polyhedral import PolyhedralRegion
+from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
-from .row_polyhedra import check_available, forbid, rows_like
 
 #: coordinates of a box that are trained together; more blocks would take longer, because every one has costs of its own
 BLOCK = 20

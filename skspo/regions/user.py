@@ -17,9 +17,8 @@ from ._names import Names
 from ._oracles.clarabel import ConicSet
 from ._oracles.clarabel_cones import cones_of
 from ._oracles.user import Witness, Witnesses
-from ._row_names import refuse_rows, row_error, rows_among, rows_named
+from ._rows import refuse_rows, row_error, rows_among, rows_named
 from .base import Entry, Region
-from .conic import ConicRegion
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -170,7 +169,6 @@ class OracleRegion(_FunctionRegion):
 
     @property
     def _fault(self) -> str | None:
-        """Reason why the oracle is known not to be optimal; None if there is none."""
         entry = self.__dict__.get("_cache", {}).get("data")
         return None if entry is None else entry[2].fault
 
@@ -238,7 +236,7 @@ def _is_plain(region: CvxpyRegion) -> bool:
     return region._rows is None
 
 
-class CvxpyRegion(_FunctionRegion, ConicRegion):
+class CvxpyRegion(_FunctionRegion):
     """A convex region written in CVXPY.
 
     The constraints are compiled once; each row of costs is then one call of the solver Clarabel on the compiled cones.
@@ -378,10 +376,14 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
                 raise
         return W
 
+    def _conic(self, d: int) -> ConicSet:
+        compiled: _Compiled = self._data(d)
+        return compiled.conic
+
     @available_if(_is_plain)
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function of each row of a CVXPY expression, by conic duality."""
-        return super().support_epigraph(V)
+        return self._conic(V.shape[1]).support_epigraph(V)
 
     def _entry(self, n_dim: int | None = None) -> Entry:
         entry = super()._entry(n_dim)

@@ -154,6 +154,13 @@ def test_worst_of_equally_good_decisions(seed, M, forced):
     np.testing.assert_allclose(w @ other, (points @ other)[costs == costs.min()].max(), atol=1e-6)
 
 
+def test_worst_of_equally_good_parts():
+    """The multipliers are not exact beside the price: all that they exclude would leave no decision."""
+    region = Knapsack([3, 3, 3], 4, integer=False, sense="min")
+    w = region.worst_argmin(np.array([[-2.0, -1e9, -2.0]]), np.array([[-1.0, 0.0, 3.0]]))
+    np.testing.assert_allclose(w, [[0.0, 1.0, 1 / 3]], atol=1e-9)
+
+
 @settings(max_examples=10, deadline=None)
 @given(seeds, sizes, st.integers(1, 3))
 def test_convex_region(seed, M, k):

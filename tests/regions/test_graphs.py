@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 import skspo as sk
 from skspo.calibration import diameter
 from skspo.regions._oracles.highs import solve_rows
-from skspo.regions.graphs import Assignment, ShortestPath
+from skspo.regions.assignment import Assignment
+from skspo.regions.graphs import ShortestPath
 
 
 def all_paths(edges, source, target):

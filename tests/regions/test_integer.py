@@ -16,8 +16,8 @@ from skspo.calibration import diameter, relative_width
 from skspo.regions._oracles import highs_integer
 from skspo.regions._oracles.highs import solve_rows
 from skspo.regions.capabilities import CAPABILITIES, missing
-from skspo.regions.forms import InequalityForm
 from skspo.regions.integer import Knapsack, MixedInteger
+from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
 
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from skspo import Box, Knapsack, MixedInteger, Polyhedron, SolverError, SPOPlusRegressor
 from skspo.regions._oracles.highs import tighten
-from skspo.regions.forms import InequalityForm
+from skspo.regions.polyhedral import InequalityForm
 
 some = settings(max_examples=25, deadline=None)
 constants = st.sampled_from([1e2, 1e5, 1e7, 1e9, 1e10, 1e11, 1e13])

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skspo import Markowitz, SolverError, SPOPlusRegressor
 from skspo._utils.limits import Deadline, TimeIsUp
-from skspo.regions._oracles import clarabel, markowitz
+from skspo.regions import markowitz
+from skspo.regions._oracles import clarabel
 
 
 @pytest.fixture

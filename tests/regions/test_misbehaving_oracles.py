@@ -27,7 +27,7 @@ from skspo import (
     spo_plus_path,
 )
 from skspo.regions._oracles.user import BANK, Witnesses
-from skspo.regions._row_names import RowNames
+from skspo.regions._rows import RowNames
 from skspo.solvers import Result, Solver, Status
 
 WRONG = "the oracle is not optimal, or its decisions are not all feasible"

@@ -21,9 +21,9 @@ from skspo.calibration.geometry import _vertices, bounding_box
 from skspo.regions._oracles import highs
 from skspo.regions._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from skspo.regions._oracles.highs_linear import LinearModel
-from skspo.regions.forms import InequalityForm
-from skspo.regions.graphs import Assignment
+from skspo.regions.assignment import Assignment
 from skspo.regions.integer import MixedInteger
+from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
 
 

@@ -13,10 +13,11 @@ from sklearn.base import clone
 
 import skspo as sk
 from skspo.calibration import diameter, relative_width
+from skspo.regions.assignment import Assignment
 from skspo.regions.capabilities import CAPABILITIES, has
-from skspo.regions.forms import InequalityForm
-from skspo.regions.graphs import Assignment, ShortestPath
+from skspo.regions.graphs import ShortestPath
 from skspo.regions.integer import Knapsack, MixedInteger
+from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
 from skspo.regions.product import Product
 from skspo.regions.simplex import Box, Simplex, TopK

@@ -30,7 +30,7 @@ from skspo import (
 )
 from skspo.calibration.geometry import bounding_box
 from skspo.regions._oracles.clarabel import ConicSet
-from skspo.regions._row_names import RowNames, row_error
+from skspo.regions._rows import RowNames, row_error
 
 N, D, BAD = 40, 3, 17
 RNG = np.random.default_rng(0)

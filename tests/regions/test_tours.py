@@ -13,7 +13,7 @@ import skspo as sk
 from skspo.calibration import diameter, relative_width
 from skspo.plotting import DecisionDisplay
 from skspo.regions import listed
-from skspo.regions._oracles.tours import list_tours, pairs_of, violated_cuts
+from skspo.regions.tours import list_tours, pairs_of, violated_cuts
 
 
 def all_tours(n):

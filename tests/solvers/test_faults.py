@@ -234,7 +234,7 @@ def test_without_clarabel(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     np.testing.assert_array_equal(markowitz.argmin(C), W)  # Clarabel gets only rows without a proof
     with monkeypatch.context() as patch:
-        patch.setattr("skspo.regions.markowitz.PROVED", -1.0)
+        patch.setattr("skspo.regions.markowitz.EXACT", -1.0)
         for region in (markowitz, conic):
             with pytest.raises(ImportError, match=r"needs Clarabel.*pip install clarabel"):
                 region.argmin(C)

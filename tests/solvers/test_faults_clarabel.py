@@ -13,7 +13,7 @@ from skspo import (
     Markowitz,
     SPOPlusRegressor,
 )
-from skspo.regions._oracles import markowitz
+from skspo.regions import markowitz
 from skspo.regions._oracles.clarabel_cones import rows_inside
 
 RealClarabel = clarabel.DefaultSolver

@@ -177,7 +177,7 @@ def test_a_failing_oracle_leaves_an_earlier_model(monkeypatch):
 @pytest.mark.parametrize("fault", ["raises", "stops", "outside", "equalities"])
 def test_relative_interior_of_a_polyhedron(fault, monkeypatch):
     """The relative interior is computed by one linear program of SciPy, whose result is checked as well."""
-    module = skspo.regions.forms
+    module = skspo.regions.polyhedral
     real = module.linprog
 
     def broken(*args, **kwargs):

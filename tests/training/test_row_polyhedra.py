@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 import skspo as sk
 from skspo._utils.limits import TimeIsUp
-from skspo.regions import row_polyhedra
+from skspo.regions import polyhedral
 from skspo.regions.capabilities import has
 from skspo.regions.check import check_region
 from skspo.solvers import SOLVERS
@@ -210,7 +210,7 @@ def test_many_patterns_have_no_standard_form(monkeypatch):
     X, C = data(each)
     first = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C, region_params=rows)
     assert first.solver_ == "interior-point"
-    monkeypatch.setattr(row_polyhedra, "MOST_PATTERNS", 3)
+    monkeypatch.setattr(polyhedral, "MOST_PATTERNS", 3)
     second = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C, region_params=rows)
     assert second.solver_ != "interior-point"
     assert second.duality_gap_ <= 1e-6
@@ -220,8 +220,8 @@ def test_many_patterns_have_no_standard_form(monkeypatch):
 def test_few_linear_programs(monkeypatch):
     """Interior points are carried over from sample to sample, unless constraints differ much."""
     calls = []
-    one = row_polyhedra._interior_point
-    monkeypatch.setattr(row_polyhedra, "_interior_point", lambda *args: calls.append(args) or one(*args))
+    one = polyhedral._interior_point
+    monkeypatch.setattr(polyhedral, "_interior_point", lambda *args: calls.append(args) or one(*args))
     region = sk.Polyhedron([[1, 2, 3]], [4], [[1, 1, 1]], [2], bounds=(0, 2))
     rng = np.random.default_rng(0)
     rows = {"b_ub": rng.uniform(4, 5, 300), "b_eq": rng.uniform(1.8, 2, 300), "upper": rng.uniform(2, 3, (300, 3))}
@@ -244,7 +244,7 @@ def test_no_time_for_interior_points(monkeypatch, solver):
     region, rows, each, view = problem("bounds")
     X, C = data(each)
     least = truth(region, each, view, X, C, alpha=0.1)
-    monkeypatch.setattr(row_polyhedra, "_interior_point", late)
+    monkeypatch.setattr(polyhedral, "_interior_point", late)
     with warnings.catch_warnings(record=True):
         model = sk.SPOPlusRegressor(region, alpha=0.1, solver=solver, time_limit=60).fit(X, C, region_params=rows)
     assert model.lower_bound_ <= least * (1 + 1e-7) <= model.objective_ * (1 + 2e-7)

@@ -409,7 +409,7 @@ def test_without_time_for_equalities_the_rest_goes_on(clock, monkeypatch):
     X, C = ASSETS
     region = Polyhedron(A_eq=np.ones((1, 5)), b_eq=[1.0])
     free = SPOPlusRegressor(region).fit(X, C)
-    monkeypatch.setattr("skspo.regions.forms.predicted_seconds", lambda multiplications: 31.0)
+    monkeypatch.setattr("skspo.regions.polyhedral.predicted_seconds", lambda multiplications: 31.0)
     model = SPOPlusRegressor(region, time_limit=100).fit(X, C)  # at most 30 s for equalities
     assert model.duality_gap_ <= 1e-6
     assert model.objective_ == pytest.approx(free.objective_, rel=1e-5)

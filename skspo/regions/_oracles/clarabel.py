@@ -28,10 +28,10 @@ import scipy.sparse as sp
 
 from ..._utils.errors import SolverError, import_clarabel, is_failure, suppress_failure
 from ..._utils.limits import CLOCKS_DIFFER, carry_deadline, check_time, count_workers, in_fit, time_left
-from .._row_names import row_error, rows_named
-from .._tolerances import SOLVER
+from .._rows import row_error, rows_named
+from .._tolerances import EXACT, JUMP, PROVED, SOLVER
 from .clarabel_cones import Cones, Parameter, cone_size, rows_inside
-from .highs_linear import BLOCK, WIDE, much_larger, usual_cost
+from .highs_linear import WIDE, much_larger, rows_at_once, usual_cost
 
 if TYPE_CHECKING:
     import clarabel
@@ -41,22 +41,9 @@ if TYPE_CHECKING:
 #: with the default long steps about one exponential-cone program in a thousand stalls
 _ATTEMPTS = ((1e-10, 0.99), (1e-10, 0.9), (1e-8, 0.9))
 
-#: tolerance of what Clarabel calls "AlmostSolved"; such decisions are accepted
-_REDUCED = 2e-9
-
 #: statuses with a decision, and statuses after which nothing else is tried
 _SOLVED = ("Solved", "AlmostSolved")
 _FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
-
-#: largest violation of a decision that is accepted, ten times the documented one; it must be optimal to SOLVER
-_OUTSIDE = 1e-7
-
-#: costs that are much larger than others are lowered to these multiples of the others: at the first one Clarabel still
-#: has seven digits of the others
-_LOWERED = (1e3, 1e5)
-
-#: largest gap relative to the usual cost if others are much larger, which also happens by chance; it is documented
-_USUAL = 1e-3
 
 
 def _clarabel_cones(cones: Cones) -> list[object]:
@@ -82,7 +69,7 @@ def _settings(attempt: int) -> clarabel.DefaultSettings:
     settings.chordal_decomposition_enable = False
     tolerance, settings.max_step_fraction = _ATTEMPTS[attempt]
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _REDUCED
+    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = EXACT  # "AlmostSolved"
     if time_left() < np.inf:
         settings.time_limit = max(time_left(), 1e-3)
     return settings
@@ -105,7 +92,7 @@ def _solution(solve: Callable[[], Any]) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def without_rounding(D: np.ndarray) -> np.ndarray:
     """Directions without the errors of the decisions that they were computed from."""
-    return np.where(np.abs(D) > _OUTSIDE * np.abs(D).max(axis=1, keepdims=True), D, 0.0)
+    return np.where(np.abs(D) > PROVED * np.abs(D).max(axis=1, keepdims=True), D, 0.0)
 
 
 class ConicSet:
@@ -157,7 +144,7 @@ class ConicSet:
         A dual z in K* with A^T z + q = 0 proves that no decision costs less than -b.z.
         """
         size = 1.0 + np.abs(self.b).max(initial=0.0)
-        inside = rows_inside(self.cones, self.b - (self.A @ x.T).T, np.full(len(x), _OUTSIDE * size))
+        inside = rows_inside(self.cones, self.b - (self.A @ x.T).T, np.full(len(x), PROVED * size))
         scale = 1.0 + np.abs(z).max(axis=1, initial=0.0)
         proof = rows_inside(self.cones, z, SOLVER * scale, dual=True)
         with np.errstate(all="ignore"):
@@ -171,10 +158,10 @@ class ConicSet:
             )
             if not in_fit():  # at the optimum of training many costs are zero up to rounding
                 large = much_larger(costs)
-                unclear = (gap > _USUAL * usual_cost(costs, w)) & large.any(axis=1)
+                unclear = (JUMP * gap > usual_cost(costs, w)) & large.any(axis=1)
                 if unclear.any():  # what can be gained among the other costs
                     low, high = self.bounding_box
-                    unclear &= gap > _USUAL * np.where(large, 0.0, np.abs(costs)) @ (high - low)
+                    unclear &= JUMP * gap > np.where(large, 0.0, np.abs(costs)) @ (high - low)
                 proof &= ~unclear
         return np.where(~inside, "violates the constraints", np.where(~proof, "is not proved to be optimal", ""))
 
@@ -189,15 +176,16 @@ class ConicSet:
         with suppress_failure():
             solver = self._solver(np.zeros(self.A.shape[1]))
         W, outcomes = np.empty(C.shape), []
-        for start in range(0, C.shape[0], BLOCK):
-            block = C[start : start + BLOCK]
+        step = rows_at_once(self.A)
+        for start in range(0, C.shape[0], step):
+            block = C[start : start + step]
             Q = np.zeros((block.shape[0], self.A.shape[1]))
             Q[:, self.columns] = block / np.where(block.any(axis=1), np.abs(block).max(axis=1), 1.0)[:, None]
             found = [self._solve(solver, q) for q in Q]
             if strict:
                 lowered = self._lower(solver, Q, found)
                 self._check_solved(lowered, found, first + start)
-            W[start : start + BLOCK] = [x[self.columns] for x, _, _ in found]
+            W[start : start + step] = [x[self.columns] for x, _, _ in found]
             outcomes += [status for _, _, status in found]
         return W, outcomes
 
@@ -216,11 +204,11 @@ class ConicSet:
             j = mask[self.columns]
             low, high = self.bounding_box
             bound = np.where(q[self.columns] > 0, low, high)[j]
-            for factor in _LOWERED:
+            for factor in (JUMP, JUMP**2):  # Clarabel has seven digits of the others, then four
                 lowered = np.where(mask, np.clip(q, -factor * others, factor * others), q) / (factor * others)
                 x, z, status = self._solve(solver, lowered)
                 w = x[self.columns]
-                near = _OUTSIDE * (1.0 + np.abs(w).max())
+                near = PROVED * (1.0 + np.abs(w).max())
                 if status in _SOLVED and (np.maximum(np.abs(w[j]), np.abs(bound)) <= near).all():
                     x[self.columns[j]] = 0.0
                     found[i], Q = (x, z, status), np.concatenate([Q[:i], lowered[None], Q[i + 1 :]])
@@ -342,7 +330,7 @@ class ConicSet:
         points = self.box_points
         scale = max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-300)
         size = max(scale, float(np.abs(points).max()))
-        tol = SOLVER * scale if scale > _OUTSIDE * size else _OUTSIDE * size
+        tol = SOLVER * scale if scale > PROVED * size else PROVED * size
         normals = np.zeros((0, self.n_dim))
         for _ in range(self.n_dim + 1):
             _, sv, Vt = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)

@@ -26,23 +26,21 @@ from joblib import Parallel, delayed
 from ..._utils.errors import SolverError, UnboundedRegionError
 from ..._utils.limits import carry_deadline, check_time, count_workers
 from .._names import Names, say_variable
-from .._row_names import row_error
-from .._tolerances import SOLVER
-from ..forms import InequalityForm
+from .._rows import row_error
+from .._tolerances import FEASIBLE, PROVED, SOLVER
+from ..polyhedral import InequalityForm
 from .highs_integer import solve_chunk, tighten
 from .highs_linear import (
-    BLOCK,
-    PROVED,
     TINY,
     LinearModel,
     Status,
     bounds_of,
     much_larger,
     raise_status,
+    rows_at_once,
     scale_costs,
 )
 
-FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 NOTHING: Mapping[str, np.ndarray] = {}  # no vector varies
 
 
@@ -111,9 +109,9 @@ def solve_rows(
             return solve_chunk(tight, C, integers, time_limit, first, *sides)
         if not C.shape[0]:
             return np.empty_like(C)
-        model, parts = _take_model(form, time_limit), []
-        for start in range(0, C.shape[0], BLOCK):
-            rows = slice(start, start + BLOCK)
+        model, parts, step = _take_model(form, time_limit), [], rows_at_once(form.A)
+        for start in range(0, C.shape[0], step):
+            rows = slice(start, start + step)
             parts.append(_linear_block(model, C[rows], first + start, *(side[rows] for side in sides)))
         if not sides:
             _keep_model(form, model)

@@ -33,15 +33,12 @@ import scipy.sparse as sp
 
 from ..._utils.errors import InfeasibleRegionError, SolverError
 from ..._utils.limits import check_time, in_fit
-from .._row_names import row_error
-from .._tolerances import HIGHS, SOLVER
-from ..forms import InequalityForm
+from .._rows import row_error
+from .._tolerances import EXACT, JUMP, NOISE, PROVED, SOLVER
+from ..polyhedral import InequalityForm
 from .highs_linear import (
     DUAL,
-    JUMP,
-    NOISE,
     PRIMAL,
-    PROVED,
     WIDE,
     LinearModel,
     Options,
@@ -59,9 +56,9 @@ from .highs_linear import (
 )
 
 NODES = 200  # linear programs in a search: some 10 ms, as long as HiGHS takes for a small program (see above)
-FREE = 15  # a search goes on after its first decision if at most so many integers may differ in a better one
-SETTLE = 5  # sets of values of columns of large cost that are compared
-LARGE = 1e4  # coefficients above this multiple of the smallest one are reduced; of those below, HiGHS may miss 1e-5
+#: a search goes on after its first decision if at most so many integers may differ in a better one; of columns of large
+#: cost, so many sets of values are compared
+FREE = 15
 
 
 def solve_chunk(
@@ -101,7 +98,7 @@ def solve_chunk(
         lowered, capped = _lower_costs(c, integers, lower, upper)
         W[i], _ = solve(lowered)
         # If what was lowered is as cheap as possible here, its full cost cannot make another decision better.
-        if (np.abs(W[i] - np.where(c > 0, lower, upper))[capped] > HIGHS).any():
+        if (np.abs(W[i] - np.where(c > 0, lower, upper))[capped] > EXACT).any():
             W[i], proved = solve(c)
             if not (proved or in_fit()):  # at the optimum of training many costs are zero up to rounding
                 own = replace(form, lower=lower, upper=upper)
@@ -126,7 +123,7 @@ def tighten(form: InequalityForm, integers: np.ndarray) -> InequalityForm:
         row = slice(A.indptr[i], A.indptr[i + 1])
         columns, values = A.indices[row], A.data[row]
         sizes = np.abs(values)
-        large = integers[columns] & (sizes > LARGE * np.where(sizes > 0, sizes, np.inf).min(initial=np.inf))
+        large = integers[columns] & (sizes > JUMP * np.where(sizes > 0, sizes, np.inf).min(initial=np.inf))
         for k in np.flatnonzero(large):
             lower, upper = form.lower[columns], form.upper[columns]
             with np.errstate(invalid="ignore"):
@@ -159,7 +156,7 @@ def _settle(
         return _BranchAndBound(form, integers).solve(c, row, left(), None) if w is None else w
 
     best = w
-    for count in range(SETTLE):
+    for count in range(FREE):
         same = replace(form, lower=np.where(large, w, form.lower), upper=np.where(large, w, form.upper))
         w = solve(same, scale_costs(np.where(large, 0.0, c)[None])[0])
         best = w if count == 0 or c @ (w - best) < 0 else best
@@ -177,7 +174,7 @@ def _settle(
         except InfeasibleRegionError:
             return best
         # HiGHS can tell costs apart that differ by ten times its gap.
-        if c @ (w - best) > 10.0 * HIGHS * (1.0 + float(np.abs(c) @ np.abs(w))):
+        if c @ (w - best) > 10.0 * EXACT * (1.0 + float(np.abs(c) @ np.abs(w))):
             return best
     return None
 
@@ -277,13 +274,13 @@ class _DepthFirst(LinearModel):
                 rest = np.abs(w - np.rint(w))[self.integers]
                 if cost >= limit:
                     ends.append(node._replace(y=y))
-                elif rest.max() > HIGHS:
+                elif rest.max() > EXACT:
                     nodes.extend(self._divide(node, w, y, cost, int(self.integers[rest.argmax()])))
                 else:
                     ends.append(node._replace(y=y))
                     w[self.integers] = np.rint(w[self.integers])
                     best, cost = w, float(c @ w)
-                    limit = cost - HIGHS * (1.0 + float(np.abs(c) @ np.abs(w)))
+                    limit = cost - EXACT * (1.0 + float(np.abs(c) @ np.abs(w)))
             elif status != Status.kInfeasible:
                 break
             while nodes and nodes[-1].bound >= limit:
@@ -291,7 +288,7 @@ class _DepthFirst(LinearModel):
             if not nodes:
                 return best, ends
             # In better decisions, integers with a larger reduced cost than this difference are at the same bound.
-            if best is not None and np.count_nonzero(reduced <= limit - root + HIGHS) > FREE:
+            if best is not None and np.count_nonzero(reduced <= limit - root + EXACT) > FREE:
                 break
         return best, []
 
@@ -316,7 +313,7 @@ class _DepthFirst(LinearModel):
     def _proved(self, c: np.ndarray, best: np.ndarray, ends: list[_Node]) -> bool:
         """Whether the decision satisfies the constraints, and no end of the search has a better one."""
         values = self.A @ best
-        if np.maximum(self.row_lower - values, values - self.row_upper).max(initial=0.0) > HIGHS:
+        if np.maximum(self.row_lower - values, values - self.row_upper).max(initial=0.0) > EXACT:
             return False
         sides = np.array([np.concatenate([self.row_upper, node.lower, node.upper]) for node in ends])
         C, W = (np.broadcast_to(x, (len(ends), x.size)) for x in (c, best))
@@ -329,10 +326,10 @@ class _BranchAndBound:
     def __init__(self, form: InequalityForm, integers: np.ndarray) -> None:
         options: Options = {
             "mip_rel_gap": 0.0,
-            "mip_abs_gap": HIGHS,
-            "mip_feasibility_tolerance": HIGHS,
-            "primal_feasibility_tolerance": HIGHS,
-            "dual_feasibility_tolerance": HIGHS,
+            "mip_abs_gap": EXACT,
+            "mip_feasibility_tolerance": EXACT,
+            "primal_feasibility_tolerance": EXACT,
+            "dual_feasibility_tolerance": EXACT,
             # For programs that take milliseconds, searches for better decisions and restarts take most of the time.
             "mip_heuristic_run_feasibility_jump": False,
             "mip_heuristic_run_rins": False,

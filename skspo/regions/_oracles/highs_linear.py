@@ -33,33 +33,31 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
-from ..._utils.limits import CLOCKS_DIFFER, check_time, time_left
-from .._row_names import EMPTY, row_error
-from .._tolerances import HIGHS
-from ..forms import InequalityForm
+from ..._utils.limits import BLOCK_NUMBERS, CLOCKS_DIFFER, check_time, time_left
+from .._rows import EMPTY, row_error
+from .._tolerances import EXACT, JUMP, NOISE, PROVED, SOLVER
+from ..polyhedral import InequalityForm
 
 Status = highspy.HighsModelStatus
 Options = dict[str, bool | int | float | str]
 
 Strategy = highspy.simplex_constants.SimplexStrategy
 PRIMAL, DUAL = int(Strategy.kSimplexStrategyPrimal), int(Strategy.kSimplexStrategyDual)
-BLOCK = 1024  # rows whose proofs are checked together
-PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the usual cost
-USUAL = 1e-4  # terms of a cost below this share of the next larger one are a cost of their own
 TINY = float(np.sqrt(np.finfo(float).tiny))  # instead of a cost of zero
-JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest
-NOISE = 1e-13  # smaller costs, relative to the largest one, are rounding errors: sums of a few thousand numbers
-FIX = 2.0**-20  # reduced costs above this, for costs of order one, are certain: the tolerance of HiGHS is 1e-10
 WIDE = (
     "Costs of very different sizes are the usual cause, such as 1e9 for an option that is forbidden: exclude it by a "
     "bound or with region_params instead."
 )
-STEPS = 8  # scales that are solved one after the other: each is 1 / FIX smaller, and doubles have 16 digits
 
 
 def _power_of_two(x: np.ndarray) -> np.ndarray:
     """Exponents e with x / 2**e in [0.5, 1), and 0 for x = 0."""
     return np.frexp(x)[1]
+
+
+def rows_at_once(A: sp.csr_array | sp.csc_array) -> int:
+    """Rows of costs whose proofs are checked together, for constraints with this matrix."""
+    return max(BLOCK_NUMBERS // sum(A.shape), 1)
 
 
 def scale_costs(C: np.ndarray) -> np.ndarray:
@@ -78,13 +76,13 @@ def usual_cost(C: np.ndarray, W: np.ndarray) -> np.ndarray:
     """What the proof of each decision is relative to: its cost, without costs that are much larger than others."""
     costs, amounts = np.abs(C), np.abs(W)
     largest = amounts.max(axis=1, initial=0.0)[:, None]
-    used = amounts > HIGHS * (1.0 + largest)
-    terms = costs * np.where(used, amounts, np.where(largest > HIGHS, largest, 1.0))
+    used = amounts > EXACT * (1.0 + largest)
+    terms = costs * np.where(used, amounts, np.where(largest > EXACT, largest, 1.0))
     terms *= costs > NOISE * costs.max(axis=1, initial=0.0)[:, None]
     least = np.where(terms > 0, terms, np.inf).min(axis=1, initial=np.inf)
-    for i in np.flatnonzero(least < USUAL * terms.max(axis=1, initial=0.0)):
+    for i in np.flatnonzero(JUMP * least < terms.max(axis=1, initial=0.0)):
         ordered = np.sort(terms[i][terms[i] > 0])
-        jumps = np.flatnonzero(ordered[:-1] < USUAL * ordered[1:])
+        jumps = np.flatnonzero(JUMP * ordered[:-1] < ordered[1:])
         if jumps.size:
             terms[i] *= terms[i] <= ordered[jumps[0]]
     paid = np.einsum("ij,ij->i", terms, used)
@@ -302,28 +300,31 @@ class LinearModel:
         r, total, parts = c, np.zeros(self.rows.size), []
         size = float(np.ldexp(1.0, _power_of_two(np.abs(c).max(initial=0.0))))
         best, fixed = (np.zeros(0), np.inf), np.zeros(c.size, dtype=bool)
-        for _ in range(STEPS):
+        while True:
             w, y = self._solution()
             # Few digits, so that products with coefficients are mostly exact.
             parts.append(np.rint(y * 2.0**30) * 2.0**-30 * size)
             total = total + parts[-1]
-            zero = ~equal & (total > -FIX * size)
+            zero = ~equal & (total > -SOLVER * size)
             parts, total = [np.where(zero, 0.0, part) for part in parts], np.where(zero, 0.0, total)
             r = _residual(c, A, parts)
             usual = float(usual_cost(c[None], w[None])[0])
             gap = self._excess(r, total, w) / max(usual, TINY)
             if not gap >= best[1]:
-                best, self.refined = (w, gap), (w, r, total, HIGHS * usual)
+                best, self.refined = (w, gap), (w, r, total, PROVED * usual)
             if gap <= PROVED:
                 break
             bound = np.where(r > 0, self.lower, self.upper)
             # Only what is at its bound here: a small multiplier may have been set to zero above.
-            fixed = (np.abs(w - bound) <= HIGHS) & ((np.abs(r) > FIX * size) | fixed)
-            size = float(np.ldexp(1.0, _power_of_two(np.abs(r[~fixed]).max(initial=0.0))))
+            fixed = (np.abs(w - bound) <= EXACT) & ((np.abs(r) > SOLVER * size) | fixed)
+            last, rest = size, np.abs(r[~fixed]).max(initial=0.0)
+            size = float(np.ldexp(1.0, _power_of_two(rest))) if rest > 0 else 0.0
+            if not size < last:  # no smaller scale is left
+                break
             lower, upper = np.where(fixed, bound, self.lower), np.where(fixed, bound, self.upper)
-            active = (total < 0) & (self.row_upper - self.A @ w <= HIGHS)
+            active = (total < 0) & (self.row_upper - self.A @ w <= EXACT)
             self._set_bounds(lower, upper, np.where(active, self.row_upper, self.row_lower))
-            self.highs.changeColsCost(self.columns.size, self.columns, np.where(fixed, 0.0, r / size))
+            self.highs.changeColsCost(self.columns.size, self.columns, np.where(fixed, 0.0, r / (size or 1.0)))
             self.highs.run()
             if self.highs.getModelStatus() != Status.kOptimal:
                 break
@@ -334,9 +335,9 @@ class LinearModel:
         unit = 1.0 + float(np.abs(w).max(initial=0.0))
         room = np.where(r > 0, w - self.lower, self.upper - w)
         # A multiplier of a missing bound is a rounding error, or large enough to be noticed.
-        room = np.where(np.isfinite(room), np.where(room > HIGHS * unit, room, 0.0), unit)
+        room = np.where(np.isfinite(room), np.where(room > EXACT * unit, room, 0.0), unit)
         slack = np.where(np.isfinite(self.row_lower), 0.0, self.row_upper - self.A @ w)
-        slack[slack <= HIGHS * unit] = 0.0
+        slack[slack <= EXACT * unit] = 0.0
         return float(np.abs(r) @ room + np.abs(y) @ slack)
 
     def _set_bounds(self, lower: np.ndarray, upper: np.ndarray, row_lower: np.ndarray) -> None:
@@ -391,18 +392,19 @@ class LinearModel:
             np.array(solution.col_value),
             np.array(solution.col_dual),
             np.array(solution.row_dual),
-            HIGHS,
+            EXACT,
         )
         self.free = self.lower, self.upper, self.row_lower
         lower, upper = self.lower.copy(), self.upper.copy()
-        fixed = np.abs(reduced) > tie
-        # A positive reduced cost means that w_j is at its lower bound, a negative one that it is at its upper bound.
+        # A positive reduced cost means that w_j is at its lower bound, a negative one that it is at its upper bound; of
+        # a w_j that is not, the reduced cost is a rounding error.
         bound = np.where(reduced > 0, lower, upper)
-        lower[fixed] = upper[fixed] = np.where(np.isfinite(bound), bound, w)[fixed]
+        fixed = (np.abs(reduced) > tie) & (np.abs(w - bound) <= SOLVER)
+        lower[fixed] = upper[fixed] = bound[fixed]
         self.highs.changeColsBounds(self.columns.size, self.columns, lower, upper)
         self.lower, self.upper = lower, upper
         if self.rows.size:
-            active = np.abs(y) > tie
+            active = (np.abs(y) > tie) & (self.row_upper - self.A @ w <= SOLVER)
             self.row_lower = np.where(active, self.row_upper, self.row_lower)
             change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
 

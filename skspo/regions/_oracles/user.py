@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._utils.limits import BLOCK_ELEMENTS
-from .._row_names import RowNames
+from .._rows import RowNames
 from .._tolerances import SOLVER
 
 #: different decisions that are kept: a comparison with them takes little time beside a user's function

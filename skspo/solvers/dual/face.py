@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from ..._training.balance import Averages
-from ...regions.forms import RANK
+from ...regions._tolerances import RANK
 from .cache import Cache
 from .kernels import CLOSE
 from .points import Points

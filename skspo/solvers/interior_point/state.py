@@ -14,9 +14,9 @@ from ..._training.objective import LinearObjective
 from ..._training.run import Derived, Run
 from ..._utils.limits import BLOCK_ELEMENTS, BLOCK_NUMBERS, check_time
 from ...regions._oracles.highs import coordinate_bounds
+from ...regions._tolerances import RANK
 from ...regions.capabilities import equalities_of, has
-from ...regions.forms import RANK, InequalityForm, StandardForm, relative_interior
-from ...regions.row_polyhedra import patterns
+from ...regions.polyhedral import InequalityForm, StandardForm, patterns, relative_interior
 from ..base import MATRIX_SPEED, STEP
 from ..predictor_corrector import MOST, longest
 from .banded import DualGraph

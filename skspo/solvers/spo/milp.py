@@ -29,7 +29,7 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, check_time
 from ...regions.base import Region
 from ...regions.capabilities import has
-from ...regions.forms import StandardForm
+from ...regions.polyhedral import StandardForm
 from ..base import Progress, Result, Solver, Status, certified, rows_of
 
 #: by how much a decision must be better than any other

@@ -1,21 +1,110 @@
-"""Parameters of a region that vary by sample, as users pass them."""
+"""Rows of the user's data: parameters of a region that vary by sample, and which rows an error is about.
+
+Training sorts, merges, splits and samples rows, and solvers ask for the decisions of some of them.  A region knows
+which rows of the user's data its rows are (``Region.take``).  An oracle raises ``row_error`` with the row of the costs
+that it got; ``Region.solve_min`` replaces it by the user's row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.errors import InfeasibleRegionError
 from .._utils.frames import COLUMNS, INDEX, check_index, check_values, column_labels, index_of
 from .._utils.types import RegionParams
 from ._names import check_variables
-from ._row_names import RowNames, row_error
 
 if TYPE_CHECKING:
     from .base import Region
+
+#: all rows in order, however many there are
+ALL_ROWS = range(sys.maxsize)
+
+
+class RowNames(NamedTuple):
+    """Rows of the user's data that a region's rows are."""
+
+    numbers: range | np.ndarray = ALL_ROWS
+    labels: np.ndarray | None = None  # a second name of each row, for example the index of a DataFrame
+    label: str = "{}"  # how to print it
+
+    def take(self, rows: slice | np.ndarray) -> RowNames:
+        """Names of some of the rows."""
+        numbers: range | np.ndarray
+        if isinstance(self.numbers, np.ndarray):
+            numbers = self.numbers[rows]
+        elif isinstance(rows, slice):
+            numbers = self.numbers[rows]
+        else:
+            rows = np.asarray(rows)
+            rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+            numbers = self.numbers.start + self.numbers.step * rows
+        return self._replace(numbers=numbers, labels=None if self.labels is None else self.labels[rows])
+
+    def of(self, row: int) -> str:
+        """Name of a row, for error messages."""
+        if row >= len(self.numbers):  # not a row of this region: an IndexError would hide the error to be raised
+            return f"row {row}"
+        name = f"row {int(self.numbers[row])}"
+        if self.labels is None or str(self.labels[row]) == str(self.numbers[row]):
+            return name
+        return f"{name} ({self.label.format(self.labels[row])})"
+
+
+#: for ``row_error``
+EMPTY = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
+
+
+def row_error(kind: type[Exception], row: int, text: str) -> Exception:
+    """Error about one row of the costs; ``{row}`` in the text is replaced by its name."""
+    error = kind(text.replace("{row}", f"row {row}"))
+    vars(error).update(row=row, row_text=text)
+    return error
+
+
+def refuse_rows(wrong: np.ndarray | np.bool_, kind: type[Exception], text: Callable[[int], str]) -> None:
+    """Raise an error about the first row that is wrong, if there is one."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise row_error(kind, row, text(row))
+
+
+def name_row(error: Exception, name: Callable[[int], str]) -> None:
+    """Put the name of its row into a ``row_error`` that has none yet; leave all other errors as they are."""
+    text = error.__dict__.pop("row_text", None)
+    if text is not None:
+        error.args = (text.replace("{row}", name(error.__dict__.pop("row"))),)
+
+
+@contextmanager
+def rows_among(rows: np.ndarray) -> Iterator[None]:
+    """Turn the row of a ``row_error`` about some of the rows into the number that it has among all of them."""
+    try:
+        yield
+    except Exception as error:
+        if "row_text" in vars(error):
+            vars(error).update(row=int(rows[error.__dict__["row"]]))
+        raise
+
+
+@contextmanager
+def rows_named(name: Callable[[int], str]) -> Iterator[None]:
+    """Name the row of a ``row_error``; the innermost of several contexts does it."""
+    try:
+        yield
+    except Exception as error:
+        name_row(error, name)
+        raise
+
+
+# -- parameters that vary by sample ------------------------------------------------------------------------------------
 
 #: field of ``row_params`` with the number of each row, so that errors can name it after cross-validation split the rows
 ROW = "_row"
@@ -250,3 +339,29 @@ def _read_mask(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         text = f"region_params: available must be True or False, got {array[row, column]} in {{row}}, column {column}."
         raise row_error(ValueError, int(row), text)
     return array == 1.0
+
+
+# -- options that are not available ------------------------------------------------------------------------------------
+
+
+def forbid(C: np.ndarray, available: np.ndarray | None) -> np.ndarray:
+    """Costs with infinity for what is not available; None means that everything is."""
+    return C if available is None else np.where(available, C, np.inf)
+
+
+def check_available(label: str, available: np.ndarray, least: np.ndarray | int, what: str) -> None:
+    """Raise an error that names a row with fewer available options than it needs."""
+    count = available.sum(axis=1)
+    needs = np.broadcast_to(least, count.shape)
+
+    def text(row: int) -> str:
+        have = f"{int(count[row])} of {available.shape[1]} options are available (region_params)"
+        return f"{label}: the region of {{row}} is empty, {have} and {what} {int(needs[row])}."
+
+    refuse_rows(count < needs, InfeasibleRegionError, text)
+
+
+def rows_like(rows: dict[str, np.ndarray], name: str, default: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Values of a parameter in each row: the given ones, or the same for all."""
+    n = next(iter(rows.values())).shape[0]
+    return rows[name] if name in rows else np.broadcast_to(np.asarray(default), (n, *shape))
