@@ -30,16 +30,16 @@ from .._utils.types import RandomState
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
-from ._base import DecisionMixin, DecisionRegressor, GroupsFitMixin
+from ._base import DecisionMixin, GroupsFitMixin
 from ._folds import Fold, Parts, Search, Splits, Splitter, choose, cv_splits, fit_folds, held_out_predictions
-from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
+from ._spo_plus import LinearSPOPlusRegressor
 
 #: Relative duality gap of the fits on folds, unless ``tol`` is larger: below the differences between candidates.
 CV_TOL = 1e-3
 
 
-class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
+class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusRegressor):
     """Linear model of costs, trained for its decisions, with a cross-validated penalty.
 
     With few samples the exact minimizer of the SPO+ loss overfits.  This estimator shrinks it towards least squares, or

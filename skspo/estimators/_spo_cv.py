@@ -26,11 +26,11 @@ from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimize_spo
-from ._base import DecisionRegressor, GroupsFitMixin
+from ._base import GroupsFitMixin
 from ._cv import SPOPlusRegressorCV
 from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, cv_table, excess_regret
-from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._spo import choose_spo_solver
+from ._spo_plus import LinearSPOPlusRegressor, warn_shortfall
 
 #: iterations of a descent, unless the user says how many: to stop early is a further protection against overfitting
 MAX_ITER = {"lbfgs": 300, "line-search": 1000}
@@ -61,7 +61,7 @@ class _Line(NamedTuple):
         return self.result._replace(coef=self.at(step), objective=value, gap=gap)
 
 
-class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
+class SPORegressorCV(GroupsFitMixin, LinearSPOPlusRegressor):
     """Linear model of costs between the SPO+ fit and the SPO fit, chosen by held-out decisions.
 
     :class:`SPORegressor` minimizes the regret of the training data.  With few samples it overfits.  This estimator
