@@ -15,7 +15,7 @@ from .._version import __version__
 from .shown import ShortRepr
 
 #: first series whose states this version can read
-OLDEST = (0, 3)
+OLDEST = "0.3"
 
 #: version of a state without a stamp
 UNNAMED = "an unnamed version"
@@ -76,7 +76,7 @@ def _check(name: str, written: str, current: str) -> None:
         raise ValueError(
             f"This {name} says that it was written by skspo {written!r}, which is not a version: the file is damaged."
         ) from None
-    if not OLDEST <= series <= _series(current):
+    if not _series(OLDEST) <= series <= _series(current):
         wanted = ".".join(map(str, series))
         raise ValueError(
             f"This {name} was written by skspo {written} and cannot be read by skspo {current}. Read it with "

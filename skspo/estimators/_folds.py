@@ -27,7 +27,7 @@ from ..solvers.driver import SolverOptions
 from ._path import Outcome, PathPoint, PenaltyPath
 
 #: Folds by default, as in scikit-learn.
-N_FOLDS = 5
+N_FOLDS = KFold().n_splits
 
 #: Standard errors by which the SPO loss of another candidate must be lower to replace the one that is preferred.
 #: Measured for ``SPORegressorCV`` on paths and on the portfolio (``benchmarks/spo_cv.py``, 36 draws): the worst draw

@@ -244,10 +244,8 @@ def spo_plus_path(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Features.
-    C : array-like of shape (n_samples, d) or (n_samples,)
-        Cost vectors.
+    X, C, sample_weight, offset, region_params
+        As in :meth:`SPOPlusRegressor.fit`, where the costs ``C`` are called y.
     region : Region or None, default=None
         Feasible region; None means the unit Box, and a warning.
     alphas : array-like or None, default=None
@@ -260,10 +258,6 @@ def spo_plus_path(
     standardize : bool, default=True
         Whether ``alphas`` refer to standardized features and normalized costs (see :class:`SPOPlusRegressorCV`), or,
         as in :class:`SPOPlusRegressor`, to the data as given.
-    sample_weight : array-like of shape (n_samples,), optional
-        Nonnegative weights of the samples.
-    offset, region_params
-        As in :meth:`SPOPlusRegressor.fit`.
     solver, tol, max_iter, random_state, verbose
         As in :class:`SPOPlusRegressor`.
     time_limit : float or None, default=None
