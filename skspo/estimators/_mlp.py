@@ -200,7 +200,7 @@ class SPOMLPRegressor(PartialFitMixin, DecisionRegressor):
         held_out = None if test is None else (region.take(test), data.take(test))
         curve: list[float] = list(self.loss_curve_) if again else []
         validation: list[float] = []
-        best, best_params, idle, stopped = np.inf, [p.copy() for p in network.params], 0, False
+        best, best_params, idle, stopped = np.inf, network.copy(), 0, False
         activity = Activity(type(self).__name__, self.verbose, self.max_iter, "epochs")
         for _ in range(self.max_iter):
             curve.append(watched := network.epoch(rng))
@@ -219,7 +219,7 @@ class SPOMLPRegressor(PartialFitMixin, DecisionRegressor):
             if watched < best:
                 best = watched
                 if held_out is not None:
-                    best_params = [p.copy() for p in network.params]
+                    best_params = network.copy()
             stopped = idle >= self.n_iter_no_change or watched == 0.0
             if stopped:
                 break
@@ -416,6 +416,9 @@ class _Network:
             return None
         normals, mean = self.region._always_hidden(d), np.resize(self.center, d)
         return normals, normals.T @ (normals @ mean)
+
+    def copy(self) -> list[np.ndarray]:
+        return [p.copy() for p in self.params]
 
     def in_user_units(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         coefs, intercepts = self.params[::2], self.params[1::2]

@@ -404,30 +404,22 @@ class Samples(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        models: Sequence[Predictor],
-        X: ArrayLike,
-        C: ArrayLike,
-        method: str,
-        region: Region | None,
-        *,
-        sample_weight: ArrayLike | None,
-        groups: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
+        cls, models: Sequence[Predictor], X: ArrayLike, C: ArrayLike, method: str, region: Region | None, **known: Any
     ) -> Samples:
-        """Check the arguments of ``method``, and predict; the region is that of the first model if none is given."""
-        rows = {"X": X, "C": C, "sample_weight": sample_weight, "groups": groups, "offset": offset}
+        """Check the arguments of ``method``, and predict; the region is that of the first model if none is given.
+
+        ``known`` has sample_weight, groups, offset and region_params.
+        """
         predicted = []
         for model in models:
-            check_metadata(model, method, offset=offset, region_params=region_params)
-            check_frames(model, region, region_params=region_params, **rows)
+            check_metadata(model, method, offset=known["offset"], region_params=known["region_params"])
+            check_frames(model, region, X=X, C=C, **known)
             with metadata_checked():  # the offset is added later
                 values, C_hat = check_costs(C, model.predict(X), may_miss=True)
             predicted.append(C_hat)
         region = check_region(fitted_region(models[0], region), n_dim=values.shape[1])
-        weight, known = check_weight(sample_weight, values), check_offset(offset, values.shape)
-        return cls(values, predicted, region, weight, known, region_params, groups)
+        weight, offset = check_weight(known["sample_weight"], values), check_offset(known["offset"], values.shape)
+        return cls(values, predicted, region, weight, offset, known["region_params"], known["groups"])
 
     def figures(self, C_hat: np.ndarray) -> tuple[dict[str, float], np.ndarray, np.ndarray, np.ndarray]:
         """Figures of predictions without the offset.

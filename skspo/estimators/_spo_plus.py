@@ -134,18 +134,11 @@ class LinearSPOPlusRegressor(DecisionRegressor):
         return hasattr(self, "coef_") and self.coef_.shape == shape
 
     def _check_data(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        deadline: Deadline,
-        n_jobs: int | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
+        self, X: ArrayLike, y: ArrayLike, deadline: Deadline, n_jobs: int | None = None, **known: Any
     ) -> tuple[TrainingData, Region, Region, Region]:
         """Validated data, region to be stored, region of these samples for decisions, and for training."""
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
+        weight, offset, region_params = map(known.get, ("sample_weight", "offset", "region_params"))
+        data = check_training_data(self, X, y, weight, offset, region_params, reset=True)
         region, here, training_region = self._check_regions(data.C.shape, region_params, n_jobs, deadline)
         data = data.within(here, training_region)
         return data, data.learn_bounds(region, here), here, training_region
