@@ -254,20 +254,10 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusRegressor):
         activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
         with activity, restore_rng_on_failure(self, self.random_state):
             score = None if self._pooled else partial(self._score, check_scoring(self, self.scoring), plain)
-            how: dict[str, Any] = {
-                "make_objective": self._training_problem,
-                "l1_ratio": float(self.l1_ratio),
-                "options": self._options()._replace(tol=self._cv_tol),
-                "score": score,
-                "by_spo_loss": self.scoring == "spo_loss",
-                "n_fits": n_fits,
-                "parts": parts,
-                "groups": codes,
-            }
-            names = (f"fold {k + 1} of {len(splits)}" for k in range(len(splits)))
+            how: dict[str, Any] = {"score": score, "n_fits": n_fits, "parts": parts, "groups": codes}
             folds = [
-                Fold(region, training_region, data, *rows, name=name, **how)
-                for name, rows in zip(names, splits, strict=True)
+                Fold(self, region, training_region, data, *rows, name=f"fold {k + 1} of {len(splits)}", **how)
+                for k, rows in enumerate(splits)
             ]
             pooled, guarded = self._pooled, self.scoring is None
             folds, table = fit_folds(

@@ -23,7 +23,6 @@ from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
-from ..solvers.driver import SolverOptions
 from ._path import Outcome, PathPoint, PenaltyPath
 
 #: Folds by default, as in scikit-learn.
@@ -97,29 +96,25 @@ class Scores(NamedTuple):
 class Fold:
     """Path of models of one fold; it grows by ``advance``, and can go to another process between two calls.
 
-    ``make_objective`` returns the training problem of a region and data; ``n_fits`` is the number of fits of all folds.
-    ``parts`` returns both parts of the data, if their features are not rows of those of ``data``.  ``groups`` has the
-    number of the group of each sample.  ``score`` scores a model on held-out data; None means minus its mean SPO+
-    loss, or SPO loss.
+    ``model`` is the ``SPOPlusRegressorCV``; ``score`` scores its models on held-out data, and None means minus their
+    mean SPO+ loss, or SPO loss.  ``n_fits`` is the number of fits of all folds.  ``parts`` returns both parts of the
+    data, if their features are not rows of those of ``data``.  ``groups`` has the number of the group of each sample.
     """
 
     def __init__(
         self,
+        model: Any,
         region: Region,
         training_region: Region,
         data: TrainingData,
         train: np.ndarray,
         test: np.ndarray,
         *,
-        make_objective: Callable[[Region, TrainingData], InMemoryObjective],
-        l1_ratio: float,
-        options: SolverOptions,
+        name: str,
         score: Callable[[PathPoint, TrainingData], float] | None,
-        by_spo_loss: bool,
         n_fits: int,
-        name: str = "",
-        parts: Parts | None = None,
-        groups: np.ndarray | None = None,
+        parts: Parts | None,
+        groups: np.ndarray | None,
     ) -> None:
         learned = learn_region(region, data.C, data.weight, data.possible, train)
         self.region, self.held_out = learned.take(test), data.take(test)
@@ -128,8 +123,7 @@ class Fold:
         self.size, self.groups = float(self.weight.sum()), take_rows(groups, test)
         #: numbers in the training part: features, costs and decisions
         self.numbers = len(train) * (data.X.shape[1] + 4 * data.C.shape[1])
-        self.name, self.l1_ratio, self.options, self.n_fits = name, l1_ratio, options, n_fits
-        self.score, self.by_spo_loss = score, by_spo_loss
+        self.model, self.name, self.score, self.n_fits = model, name, score, n_fits
         self.scores: list[Scores | None] = []  # of the models so far; None if there was no time
         self.outcomes: list[Outcome] = []
         self.models: list[Model] = []
@@ -137,7 +131,7 @@ class Fold:
         self._optimal: np.ndarray | None = None  # decisions
         # The training part is copied when it is needed.
         training_region = learned if training_region is region else training_region
-        self._begin: Any = (make_objective, training_region, data, train, test, parts)
+        self._begin: Any = (training_region, data, train, test, parts)
 
     def advance(self, alphas: np.ndarray, n_left: int, deadline: Deadline, part: float) -> Fold:
         """Fit and score models for the next alphas; the first call also computes the optimal decisions.
@@ -146,13 +140,14 @@ class Fold:
         """
         deadline = deadline.share(part)
         if self._path is None:
-            make_objective, training_region, data, train, test, parts = self._begin
+            training_region, data, train, test, parts = self._begin
             with deadline.enforced():
                 known, self.held_out = (data.take(train), self.held_out) if parts is None else parts(data, train, test)
-                objective = make_objective(training_region.take(train), known)
-            self._path = PenaltyPath(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
+                objective = self.model._training_problem(training_region.take(train), known)
+            options = self.model._options()._replace(tol=self.model._cv_tol)
+            self._path = PenaltyPath(objective, Run(n_fits=self.n_fits), float(self.model.l1_ratio), options)
             self._begin = None
-        with Activity(self.name, self.options.verbose):
+        with Activity(self.name, self.model.verbose):
             points = self._path.extend(alphas, deadline, n_left, lambda point: self._judge(point, deadline))
         for point in points:
             self.outcomes.append(point.outcome)
@@ -200,7 +195,7 @@ class Fold:
         regret = self.regret(C_hat)
         plus = SPOPlusLoss(region).value_min(region, region.to_min(self.held_out.C), C_hat, self._optimal)
         spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
-        score = -spo if self.by_spo_loss else -spo_plus
+        score = -spo if self.model.scoring == "spo_loss" else -spo_plus
         return Scores(spo, spo_plus, score if self.score is None else self.score(point, self.held_out), regret)
 
     def predict(self, coef: np.ndarray, intercept: np.ndarray | float) -> np.ndarray:
