@@ -183,7 +183,9 @@ class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
         elif possible is not None and (possible != possible[:1]).any():
             regressor = _fit_each(regressor, X, target, possible, weight)
         else:
-            if d > 1 and not _multi_output(regressor):
+            inner = getattr(regressor, "estimator", None) if hasattr(regressor, "refit") else None
+            # Searches do not pass on the tag of the regressor inside.
+            if d > 1 and not get_tags(regressor if inner is None else inner).target_tags.multi_output:
                 regressor = MultiOutputRegressor(regressor)
             # X is not converted: the regressor may need a DataFrame, or accept missing values.
             regressor.fit(X, target, **fit_params)
@@ -242,9 +244,3 @@ def _fit_each(
         else:
             each.estimators_.append(DummyRegressor(strategy="constant", constant=0.0).fit([[0.0]], [0.0]))
     return each
-
-
-def _multi_output(regressor: BaseEstimator) -> bool:
-    """Whether a regressor, or the one inside a search, predicts several outputs; searches do not pass on this tag."""
-    inner = getattr(regressor, "estimator", None) if hasattr(regressor, "refit") else None
-    return bool(get_tags(regressor if inner is None else inner).target_tags.multi_output)
