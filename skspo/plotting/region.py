@@ -281,7 +281,7 @@ class RegionDisplay:
             ax.plot(degrees, own, label=f"$w_{j + 1}$", linewidth=widths[j], **line_style(j))[0]
             for j, own in enumerate(values.T)
         ]
-        dotted = {"color": "0.6", "linestyle": ":", "linewidth": 1, "zorder": 0}
+        dotted: dict[str, Any] = {"color": "0.6", "linestyle": ":", "linewidth": 1, "zorder": 0}
         for before, after in zip(jumps.before.T, jumps.after.T, strict=True):
             ax.vlines(jumps.at, before, after, **dotted)
         low, extent = self.decisions.min(), np.ptp(self.decisions)

@@ -204,7 +204,7 @@ class RegretDisplay:
             lines = list(np.stack(points, axis=1))
             self.pairs_ = LineCollection(lines, colors="0.6", linewidths=0.5, alpha=0.3, zorder=1)
             ax.add_collection(self.pairs_)
-        dots = {"s": 9, "color": "tab:blue", "alpha": 0.45, "linewidths": 0, "zorder": 2}
+        dots: dict[str, Any] = {"s": 9, "color": "tab:blue", "alpha": 0.45, "linewidths": 0, "zorder": 2}
         self.points_ = [ax.scatter(*own.T, **dots) for own in points]
         style: dict[str, Any] = {
             "positions": positions,
