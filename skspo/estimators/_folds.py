@@ -390,7 +390,8 @@ class Search(NamedTuple):
         for _, test in self.splits:
             separate = [not np.isin(other, test).any() for _, other in self.splits]
             others = np.flatnonzero(np.array(separate) & (self.table.size > 0))
-            rest = Table(*(values[others] for values in self.table[:4]), *self.table[4:])
+            scores, spo, spo_plus, size = (values[others] for values in self.table[:4])
+            rest = self.table._replace(scores=scores, spo=spo, spo_plus=spo_plus, size=size)
             folds = [self.folds[k] for k in others]
             choices.append(choose(folds, rest, guarded=self.guarded) if folds else self.best)
         return choices
