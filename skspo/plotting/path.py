@@ -177,7 +177,7 @@ class RegularizationPathDisplay:
         ax.set(xscale="log", xlabel="strength of the penalty, alpha")
         for position, label in ticks:
             ax.axvline(position, color="0.85", linewidth=6, zorder=0)
-            place = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+            place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
             ax.annotate(label, (position, 1), fontsize="small", **place)
         self.chosen_line_ = None
         if self.chosen is not None:
