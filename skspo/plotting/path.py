@@ -133,8 +133,8 @@ class RegularizationPathDisplay:
         if X is not None and C is not None:
             check_frames(None, region, X=X, C=C)
             predictions = [np.asarray(X) @ B.T + b for B, b in zip(coefs, intercepts, strict=True)]
-            losses["SPO+ loss"] = [spo_plus_loss(C, C_hat, region) for C_hat in predictions]
-            losses["SPO loss"] = [spo_loss(C, C_hat, region) for C_hat in predictions]
+            losses["SPO+ loss"] = np.array([spo_plus_loss(C, C_hat, region) for C_hat in predictions])
+            losses["SPO loss"] = np.array([spo_loss(C, C_hat, region) for C_hat in predictions])
         return cls(alphas=alphas, losses=losses, coefs=coefs).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
