@@ -94,10 +94,8 @@ def make_portfolio(
     ((300, 50), (1000, 50))
     """
     n, p, d = _check_sizes(n_samples=n_samples, n_features=n_features, n_assets=n_assets)
-    degree, noise = _check_degree_and_noise(degree, noise)
-    rng = check_random_state(random_state)
-    B = _check_or_draw_coef(coef, (d, p), rng)
-    X = rng.normal(size=(n, p))
+    degree, noise, rng = _check_draw(degree, noise, random_state)
+    B, X = _coef_and_features(coef, (d, p), n, rng)
     mean = 1.0 + (1.0 + X @ B.T / np.sqrt(p)) ** degree
     C = mean * rng.uniform(1.0 - noise, 1.0 + noise, size=(n, d))
     return _pack(X, C, (return_coef, B), (return_mean, mean))
@@ -138,14 +136,9 @@ def make_cost_sensitive_classification(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, n_features)
-        Features.
-    C : ndarray of shape (n_samples, n_classes)
-        Costs.  The label, counted from zero, is ``C.argmin(axis=1)``.
-    coef : ndarray of shape (n_features,)
-        Coefficients.  Only if ``return_coef``.
-    mean : ndarray of shape (n_samples, n_classes)
-        Conditional mean :math:`\mathbb{E}[c \mid x]` of every sample.  Only if ``return_mean``.
+    X, C, coef, mean : ndarrays
+        As in :func:`make_portfolio`, but ``coef`` has shape (n_features,).  The label, counted from zero, is
+        ``C.argmin(axis=1)``.
 
     Notes
     -----
@@ -173,10 +166,8 @@ def make_cost_sensitive_classification(
     n, p, d = _check_sizes(n_samples=n_samples, n_features=n_features, n_classes=n_classes)
     if d < 2:
         raise ValueError(f"n_classes must be at least 2, got {n_classes!r}: with one class there is nothing to choose.")
-    degree, noise = _check_degree_and_noise(degree, noise)
-    rng = check_random_state(random_state)
-    b = _check_or_draw_coef(coef, (p,), rng)
-    X = rng.normal(size=(n, p))
+    degree, noise, rng = _check_draw(degree, noise, random_state)
+    b, X = _coef_and_features(coef, (p,), n, rng)
     Xb = X @ b
     signal = np.sign(Xb) * np.abs(Xb) ** degree
     eps = rng.uniform(1.0 - noise, 1.0 + noise, size=n)
@@ -227,14 +218,8 @@ def make_shortest_path(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, n_features)
-        Features.
-    C : ndarray of shape (n_samples, n_edges)
-        Costs, one column for each edge of ``ShortestPath.grid(rows, cols)``.
-    coef : ndarray of shape (n_edges, n_features)
-        Coefficients.  Only if ``return_coef``.
-    mean : ndarray of shape (n_samples, n_edges)
-        Conditional mean :math:`\mathbb{E}[c \mid x]` of every sample.  Only if ``return_mean``.
+    X, C, coef, mean : ndarrays
+        As in :func:`make_portfolio`, with one cost for each edge of ``ShortestPath.grid(rows, cols)``.
 
     Notes
     -----
@@ -261,10 +246,8 @@ def make_shortest_path(
     d = rows * (cols - 1) + (rows - 1) * cols
     if d == 0:
         raise ValueError(f"grid must have at least two nodes, otherwise there are no edges; got {grid!r}.")
-    degree, noise = _check_degree_and_noise(degree, noise)
-    rng = check_random_state(random_state)
-    B = _check_or_draw_coef(coef, (d, p), rng)
-    X = rng.normal(size=(n, p))
+    degree, noise, rng = _check_draw(degree, noise, random_state)
+    B, X = _coef_and_features(coef, (d, p), n, rng)
     mean = ((X @ B.T / np.sqrt(p) + 3.0) ** degree + 1.0) / 3.5**degree
     C = mean * rng.uniform(1.0 - noise, 1.0 + noise, size=(n, d))
     return _pack(X, C, (return_coef, B), (return_mean, mean))
@@ -305,14 +288,8 @@ def make_knapsack(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, n_features)
-        Features.
-    C : ndarray of shape (n_samples, n_items)
-        Values.
-    coef : ndarray of shape (n_items, n_features)
-        Coefficients.  Only if ``return_coef``.
-    mean : ndarray of shape (n_samples, n_items)
-        Conditional mean :math:`\mathbb{E}[c \mid x]` of every sample.  Only if ``return_mean``.
+    X, C, coef, mean : ndarrays
+        As in :func:`make_portfolio`, with the values of the items.
     weights : ndarray of shape (n_items,) or (n_constraints, n_items)
         Weights, uniform on 3.00, 3.01, ..., 7.99; one-dimensional if ``n_constraints`` is one.  Only if
         ``return_weights``.  In hundredths they are integers: ``np.rint(100 * weights)``.
@@ -333,25 +310,20 @@ def make_knapsack(
     >>> X_test, C_test = make_knapsack(1000, n_items=8, coef=coef, random_state=1)
     """
     n, p, d, m = _check_sizes(n_samples=n_samples, n_features=n_features, n_items=n_items, n_constraints=n_constraints)
-    degree, noise = _check_degree_and_noise(degree, noise)
+    degree, noise, rng = _check_draw(degree, noise, random_state)
     if return_weights and coef is not None:
         raise ValueError(
             "return_weights=True draws new weights, but coef belongs to a problem that already has some. "
             "Keep the weights that the first call returned, or leave coef out."
         )
-    rng = check_random_state(random_state)
     if coef is None:
         weights = rng.randint(300, 800, size=(m, d)) / 100.0
-    B = _check_or_draw_coef(coef, (d, p), rng)
-    X = rng.normal(size=(n, p))
+    B, X = _coef_and_features(coef, (d, p), n, rng)
     signal = 5.0 * ((X @ B.T / np.sqrt(p) + 3.0) ** degree + 1.0) / 3.5**degree
     C = np.ceil(signal * rng.uniform(1.0 - noise, 1.0 + noise, size=(n, d)))
-    extras = [(return_coef, B)]
-    if return_mean:
-        extras.append((True, _expected_ceil(*_noise_interval(signal, noise))))
-    if return_weights:
-        extras.append((True, weights[0] if m == 1 else weights))
-    return _pack(X, C, *extras)
+    mean = _expected_ceil(*_noise_interval(signal, noise)) if return_mean else signal
+    drawn = (weights[0] if m == 1 else weights) if return_weights else signal
+    return _pack(X, C, (return_coef, B), (return_mean, mean), (return_weights, drawn))
 
 
 def _noise_interval(signal: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
@@ -383,28 +355,29 @@ def _check_sizes(**sizes: int) -> tuple[int, ...]:
     return tuple(int(value) for value in sizes.values())
 
 
-def _check_degree_and_noise(degree: int, noise: float) -> tuple[int, float]:
-    """Return the degree as an int of at least one and the noise as a finite, nonnegative float."""
+def _check_draw(degree: int, noise: float, random_state: RandomState) -> tuple[int, float, np.random.RandomState]:
+    """Degree as an int of at least one, noise as a finite, nonnegative float, and the generator of random numbers."""
     (degree,) = _check_sizes(degree=degree)
     if not is_number(noise):
         raise TypeError(f"noise must be a number, the half-width of the multiplicative noise; got {noise!r}.")
     if not 0.0 <= noise < np.inf:
         raise ValueError(f"noise must be finite and at least 0, got {noise!r}.")
-    return degree, float(noise)
+    return degree, float(noise), check_random_state(random_state)
 
 
-def _check_or_draw_coef(coef: ArrayLike | None, shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray:
-    """Validate the coefficients passed by the user, or draw new ones."""
-    if coef is None:
-        return rng.binomial(1, 0.5, size=shape).astype(np.float64)
-    B = np.array(coef, dtype=np.float64)  # a copy, because it is returned
+def _coef_and_features(
+    coef: ArrayLike | None, shape: tuple[int, ...], n: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients, checked if they are passed by the user and drawn if not, and features."""
+    # A copy, because it is returned.
+    B = np.array(rng.binomial(1, 0.5, size=shape) if coef is None else coef, dtype=np.float64)
     if B.shape != shape:
         raise ValueError(
             f"coef must have shape {shape} for these sizes, got {B.shape}. Pass the sizes of the call that returned it."
         )
     if not np.isfinite(B).all():
         raise ValueError("coef must be finite.")
-    return B
+    return B, rng.normal(size=(n, shape[-1]))
 
 
 def _pack(X: np.ndarray, C: np.ndarray, *extras: tuple[bool, np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -326,17 +326,15 @@ class _DecisionScorer(BaseEstimator):
         If costs are missing, or ``y`` has totals of past ``decisions``, it is the score of an estimator that was
         trained on such data: minus the estimated cost of its decisions.
         """
-        given = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        given: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
         model = innermost(estimator)
         missing = decisions is not None or bool(np.isnan(np.asarray(y, dtype=np.float64)).any())
         if missing and hasattr(model, "pseudo_costs_"):
             return float(model.score(innermost_features(estimator, X), y, **given, decisions=decisions))
         options = self.options | {name: value for name, value in given.items() if value is not None}
-        check_metadata(
-            estimator, "the scorer", offset=options.get("offset"), region_params=options.get("region_params")
-        )
-        known = {name: options.get(name) for name in given}
-        check_frames(estimator, self.region, X=X, y=y, **known)  # type: ignore[arg-type]
+        known: dict[str, Any] = {name: options.get(name) for name in given}
+        check_metadata(estimator, "the scorer", offset=known["offset"], region_params=known["region_params"])
+        check_frames(estimator, self.region, X=X, y=y, **known)
         with metadata_checked():  # the metric adds the offset
             y_pred = estimator.predict(X)
         return -self.metric(y, y_pred, self.region, **options)
@@ -407,8 +405,4 @@ def _regrets(C: np.ndarray, W_hat: np.ndarray, W: np.ndarray) -> tuple[np.ndarra
 
 def _average(loss: np.ndarray, sample_weight: ArrayLike | None, per_sample: bool) -> float | np.ndarray:
     weight = relative_weight(check_weight(sample_weight, loss))
-    if per_sample:
-        return loss
-    if weight is None:
-        return float(loss.mean())
-    return float(np.average(loss, weights=weight))
+    return loss if per_sample else float(np.average(loss, weights=weight))

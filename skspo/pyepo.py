@@ -59,7 +59,7 @@ class RegionModel(optModel):
         self._n_costs: int = num_cost or getattr(region, "n_dim", None) or 1
         self.region = check_region(region, n_dim=self._n_costs)
         self.modelSense = EPO.MAXIMIZE if self.region.sense == "max" else EPO.MINIMIZE
-        self._block: tuple[np.ndarray, np.ndarray] | None = None  # costs, and their decisions
+        self._block = (np.empty((0, self._n_costs)),) * 2  # costs, and their decisions
         super().__init__()
 
     def _getModel(self) -> tuple[Region, range]:
@@ -92,13 +92,10 @@ class RegionModel(optModel):
         return sol, float(np.asarray(self._row, dtype=np.float64) @ sol)
 
     def _decision(self, row: np.ndarray) -> np.ndarray:
-        if self._block is not None:
-            costs, decisions = self._block
-            if len(costs) and np.array_equal(costs[0], row):
-                self._block = costs[1:], decisions[1:]
-                return decisions[0].copy()
-        costs = _rows_from(row).copy()
-        decisions = self.region.argmin(costs)
+        costs, decisions = self._block
+        if not len(costs) or not np.array_equal(costs[0], row):
+            costs = _rows_from(row).copy()
+            decisions = self.region.argmin(costs)
         self._block = costs[1:], decisions[1:]
         return decisions[0].copy()
 

@@ -148,9 +148,10 @@ class Deadline:
 
     def share(self, part: float) -> Deadline:
         """Return an earlier deadline, after a part of the time that is left."""
+        if self.at == np.inf:
+            return self
         other = Deadline(self.seconds)  # messages show the limit of the user
-        left = max(self.left(), 0.0)
-        other.at = self.at if left == np.inf else self.at - (1.0 - part) * left
+        other.at = self.at - (1.0 - part) * max(self.left(), 0.0)
         return other
 
     def allows(self, multiplications: float, part: float = 1.0) -> bool:
@@ -204,8 +205,7 @@ def check_time(seconds: float = 0.0) -> None:
 @contextmanager
 def share_of_time(part: float) -> Iterator[None]:
     """Allow a ``with`` block a part of the time that the current fit has left: ``TimeIsUp`` does not end the fit."""
-    deadline = _enforced.get()
-    with Deadline().enforced() if deadline is None else deadline.share(part).enforced():
+    with (_enforced.get() or Deadline()).share(part).enforced():
         yield
 
 

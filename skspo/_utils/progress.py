@@ -102,15 +102,6 @@ class Activity:
     As a context manager it is the activity inside which others are shown.  With ``verbose=0`` nothing is shown, with 1
     one line for the outermost activity, with 2 also a line for each activity that ends.  From the ``total`` number of
     steps the time that is left is estimated; ``unit`` is what a step is called.
-
-    Examples
-    --------
-    >>> from skspo._utils.progress import Activity
-    >>> with Activity("search", verbose=0, total=3, unit="fits") as activity:
-    ...     for k in range(3):
-    ...         activity.update(f"candidate {k + 1}")
-    ...         activity.advance()
-    ...     activity.finish("candidate 2 is best")
     """
 
     def __init__(self, name: str, verbose: int, total: int | None = None, unit: str = "steps") -> None:
@@ -177,17 +168,15 @@ class Activity:
 
 def _times(chain: list[Activity]) -> str:
     """Time so far, and what is left by the estimate of the outermost activity that has one."""
-    spent = perf_counter() - chain[0].begun
-    left: float | None = None
+    now, left = perf_counter(), None
     for activity in chain:
         left = activity.left
-        if activity.total is not None:
-            if activity.done:
-                left = (perf_counter() - activity.begun) / activity.done * max(activity.total - activity.done, 0)
+        if activity.total is not None and activity.done:
+            left = (now - activity.begun) / activity.done * max(activity.total - activity.done, 0)
+        if activity.total is not None or left is not None:
             break
-        if left is not None:
-            break
-    return clock(spent) if left is None else f"{clock(spent)}, {clock(left)} left"
+    spent = clock(now - chain[0].begun)
+    return spent if left is None else f"{spent}, {clock(left)} left"
 
 
 def silent(func: Callable[P, R]) -> Callable[P, R]:

@@ -38,15 +38,7 @@ def _count(value: object) -> int:
 
 
 def shown(value: object) -> str:
-    """Text of a value for errors: its ``repr``, or its type and size if it has many entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skspo._utils.shown import shown
-    >>> shown([1, 2]), shown(np.zeros((760, 2))), shown([(0, 1)] * 760)
-    ('[1, 2]', '<ndarray of shape (760, 2)>', '<list of length 760>')
-    """
+    """Text of a value for errors: its ``repr``, or its type and size if it has many entries."""
     if _count(value) > MOST_ENTRIES:
         shape = getattr(value, "shape", None)
         size = f"length {len(value)}" if shape is None else f"shape {tuple(shape)}"  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from .._version import __version__
 from .shown import ShortRepr
 
 #: first series whose states this version can read
-OLDEST = (0, 3)
+OLDEST = "0.3"
 
 #: version of a state without a stamp
 UNNAMED = "an unnamed version"
@@ -64,19 +64,15 @@ class VersionedState(ShortRepr):
         super().__setstate__(state)  # type: ignore[misc]
 
 
-def _series(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2])
-
-
 def _check(name: str, written: str, current: str) -> None:
     """Warn if the state can be read, raise an error if not."""
     try:
-        series = _series(written)
+        oldest, series, newest = (tuple(map(int, v.split(".")[:2])) for v in (OLDEST, written, current))
     except ValueError:
         raise ValueError(
             f"This {name} says that it was written by skspo {written!r}, which is not a version: the file is damaged."
         ) from None
-    if not OLDEST <= series <= _series(current):
+    if not oldest <= series <= newest:
         wanted = ".".join(map(str, series))
         raise ValueError(
             f"This {name} was written by skspo {written} and cannot be read by skspo {current}. Read it with "

@@ -176,14 +176,12 @@ class ChunkedData:
         step = max(1, BLOCK_ELEMENTS // width) if chunk_rows is None else int(chunk_rows)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         known = None if offset is None else np.asarray(offset)
-        by_row = known is not None and known.ndim > 0 and known.shape[0] == n and known.ndim == y.ndim
+        by_row = known is not None and known.shape[:1] == (n,) and known.ndim == y.ndim
 
         def read() -> Iterator[Chunk]:
             for start in range(0, n, step):
                 rows = slice(start, min(start + step, n))
-                yield Chunk(
-                    X[rows], y[rows], take_rows(weight, rows), known[rows] if by_row and known is not None else known
-                )
+                yield Chunk(X[rows], y[rows], take_rows(weight, rows), take_rows(known, rows) if by_row else known)
 
         return cls(read)
 
@@ -203,8 +201,8 @@ class ChunkedData:
         ----------
         X, y, sample_weight, offset : path
             Files written by ``numpy.save``; the last two are optional.
-        chunk_rows : int or None
-            Rows of a chunk; None means about 8 MB.
+        chunk_rows
+            As in ``from_arrays``.
 
         Returns
         -------

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import Tags, TransformerTags
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._utils.versioning import VersionedState
 
 
-class ItemTransformer(VersionedState, MetaEstimatorMixin, BaseEstimator):
+class ItemTransformer(VersionedState, MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     """Apply a transformer to the features of each item, before a model with ``shared=True``.
 
     X has d consecutive blocks of q features, one block per item (see :func:`stack_items`).  The transformer sees one
@@ -50,7 +50,7 @@ class ItemTransformer(VersionedState, MetaEstimatorMixin, BaseEstimator):
     def __init__(self, transformer: BaseEstimator) -> None:
         self.transformer = transformer
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> ItemTransformer:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> ItemTransformer:
         """Fit the transformer to one row per item.
 
         Parameters
@@ -94,24 +94,8 @@ class ItemTransformer(VersionedState, MetaEstimatorMixin, BaseEstimator):
         Z = self.transformer_.transform(self._items(rows))
         return check_array(Z.toarray() if issparse(Z) else Z, dtype=np.float64).reshape(rows.shape[0], -1)
 
-    def fit_transform(self, X: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """Fit the transformer, and transform the same features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d * q)
-        y : array-like of shape (n_samples, d) or (n_samples,)
-            Costs; only their number of columns is used.
-
-        Returns
-        -------
-        Z : ndarray of shape (n_samples, d * k)
-        """
-        return self.fit(X, y).transform(X)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags = TransformerTags()
         tags.target_tags.required = True
         return tags
 

@@ -9,11 +9,12 @@ from ._feedback import PartialFeedbackRegressor
 from ._held_out import HeldOutRisk as HeldOutRisk
 from ._held_out import held_out_risk
 from ._mlp import SPOMLPRegressor
+from ._path import spo_plus_path
 from ._report import DecisionReport as DecisionReport
 from ._report import decision_report
 from ._spo import SPORegressor
 from ._spo_cv import SPORegressorCV
-from ._spo_plus import SPOPlusRegressor, spo_plus_path
+from ._spo_plus import SPOPlusRegressor
 from ._stacking import SPOStackingRegressor
 from ._two_stage import TwoStageRegressor
 

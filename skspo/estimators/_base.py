@@ -168,9 +168,8 @@ class DecisionMixin(VersionedState):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs; it is rescaled together with the rest.
+        X, offset
+            As in ``predict``; the offset is rescaled together with the rest.
 
         Returns
         -------
@@ -208,12 +207,10 @@ class DecisionMixin(VersionedState):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model predicts.
+        X, offset
+            As in ``predict``.
         region_params : dict of array-like, or the like, optional
             Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
-
         as_frame : bool, default=False
             Return a pandas DataFrame.  Its columns are the names of the costs of ``fit`` if they were a data frame,
             otherwise the ``variable_names`` of the region, or w0, w1, ...; its index is that of ``X``.

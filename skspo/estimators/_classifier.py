@@ -165,8 +165,8 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
             C = read_costs(costs, len(labels), classes)
             if (np.ptp(C, axis=1) == 0).all():
                 raise ValueError("costs: all classes cost the same in every sample, so there is nothing to learn.")
-        model = self._fit_model(X, labels, C, weight)
-        set_fitted(self, attributes | {"classes_": classes, "cost_matrix_": matrix, "estimator_": model})
+        learned = {"classes_": classes, "cost_matrix_": matrix, "estimator_": self._fit_model(X, labels, C, weight)}
+        set_fitted(self, attributes | learned)
         return self
 
     def _cost_matrix(self, classes: np.ndarray, number: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -292,13 +292,8 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the mean.
-        costs : array-like of shape (n_samples, n_classes) or data frame, optional
-            Cost of predicting each class for each sample, as in ``fit``; needed if ``fit`` got them.
+        X, y, sample_weight, costs
+            As in ``fit``; the costs are needed if ``fit`` got them.
 
         Returns
         -------

@@ -10,17 +10,15 @@ lowest SPO loss if that is significantly lower.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
 
-from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, restore_rng_on_failure
+from .._training.inputs import TrainingData, restore_rng_on_failure, set_fitted
 from .._training.run import Run
 from .._utils.frames import check_index
 from .._utils.limits import Deadline
@@ -30,16 +28,16 @@ from .._utils.types import RandomState
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
-from ._base import DecisionMixin, DecisionRegressor, GroupsFitMixin
+from ._base import GroupsFitMixin
 from ._folds import Fold, Parts, Search, Splits, Splitter, choose, cv_splits, fit_folds, held_out_predictions
-from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
+from ._spo_plus import LinearSPOPlusRegressor, SPOPlusRegressor
 
 #: Relative duality gap of the fits on folds, unless ``tol`` is larger: below the differences between candidates.
 CV_TOL = 1e-3
 
 
-class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
+class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusRegressor):
     """Linear model of costs, trained for its decisions, with a cross-validated penalty.
 
     With few samples the exact minimizer of the SPO+ loss overfits.  This estimator shrinks it towards least squares, or
@@ -219,25 +217,18 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
             )
         splits = cv_splits(self.cv if splits is None else splits, data.X, data.C, data.weight, groups)
         search, final = self._choose(data, (plain, region, training_region), splits, deadline, groups, parts)
-        more = {}
+        objective, run, result, outcome, _ = final
+        learned = {
+            "alpha_": float(search.alphas[search.best]),
+            "alphas_": search.alphas,
+            "feature_scale_": objective.design.scale,
+            "cost_scale_": objective.cost_scale,
+            "cv_results_": search.results(),
+        }
         if self.store_cv_predictions:
-            more["cv_predictions_"] = held_out_predictions(data, search, [search.best] * len(splits))
-        self._store(
-            final.objective,
-            final.run,
-            final.result,
-            plain,
-            final.outcome.solver,
-            data.input_attributes,
-            data,
-            alpha_=float(search.alphas[search.best]),
-            alphas_=search.alphas,
-            feature_scale_=final.objective.design.scale,
-            cost_scale_=final.objective.cost_scale,
-            cv_results_=search.results(),
-            **more,
-        )
-        warn_about([final.outcome], self.tol, "to all data")
+            learned["cv_predictions_"] = held_out_predictions(data, search, [search.best] * len(splits))
+        self._store(objective, run, result, plain, outcome.solver, data.input_attributes, data, **learned)
+        warn_about([outcome], self.tol, "to all data")
         warn_about(search.outcomes, self._cv_tol, "on the folds")
         return data, search
 
@@ -262,23 +253,10 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         codes = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
         with activity, restore_rng_on_failure(self, self.random_state):
-            scorer = None if self._pooled else check_scoring(self, self.scoring)
-            score = Criterion(plain, scorer, by_spo_loss=self.scoring == "spo_loss")
+            score = None if self._pooled else partial(self._score, check_scoring(self, self.scoring), plain)
+            how: dict[str, Any] = {"score": score, "n_fits": n_fits, "parts": parts, "groups": codes}
             folds = [
-                Fold(
-                    region,
-                    training_region,
-                    data,
-                    *rows,
-                    make_objective=self._training_problem,
-                    l1_ratio=float(self.l1_ratio),
-                    options=self._options()._replace(tol=self._cv_tol),
-                    score=score,
-                    n_fits=n_fits,
-                    name=f"fold {k + 1} of {len(splits)}",
-                    parts=parts,
-                    groups=codes,
-                )
+                Fold(self, region, training_region, data, *rows, name=f"fold {k + 1} of {len(splits)}", **how)
                 for k, rows in enumerate(splits)
             ]
             pooled, guarded = self._pooled, self.scoring is None
@@ -309,46 +287,12 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
         return self._objective(SPOPlusLoss(region), data, standardized=True)
 
-
-class KnownLinearRegressor(DecisionMixin, RegressorMixin, BaseEstimator):
-    """Linear model with given coefficients, for scorers."""
-
-    _fitted_with: frozenset[str] = frozenset()
-
-    def __init__(
-        self, coef: np.ndarray, intercept: np.ndarray | float, region: Region, *, one_cost: bool = False
-    ) -> None:
-        self.coef = coef
-        self.intercept = intercept
-        self.region = region
-        self.one_cost = one_cost
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    @property
-    def region_(self) -> Region:  # type: ignore[override]
-        """The region: it was validated before."""
-        return self.region
-
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs."""
-        C_hat = apply_model(np.asarray(X), self.coef, self.intercept)
-        return self._plus(C_hat.ravel() if self.one_cost else C_hat, offset)
-
-
-@dataclass
-class Criterion:
-    """Score of a model on held-out data: minus its mean SPO or SPO+ loss there, or that of a scikit-learn scorer."""
-
-    region: Region
-    scorer: Callable[..., float] | None
-    by_spo_loss: bool
-
-    def __call__(self, point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
-        if self.scorer is None:
-            return -spo if self.by_spo_loss else -spo_plus
+    def _score(self, scorer: Callable[..., float], region: Region, point: PathPoint, data: TrainingData) -> float:
+        """Value of a scikit-learn scorer for a model, on held-out data."""
         one_cost = data.input_attributes["_y_is_1d"]
-        model = KnownLinearRegressor(*point.objective.to_user(point.result.coef), self.region, one_cost=one_cost)
+        coef, intercept = point.objective.to_user(point.result.coef)
+        learned = {"coef_": coef, "intercept_": intercept, "region_": region}
+        model = SPOPlusRegressor(region, shared=self.shared)
+        set_fitted(model, learned | {"_y_is_1d": one_cost, "_fitted_with": frozenset()})
         known = {} if data.weight is None else {"sample_weight": data.weight}
-        return self.scorer(model, data.X, data.C.ravel() if one_cost else data.C, **known)
+        return scorer(model, data.X, data.C.ravel() if one_cost else data.C, **known)

@@ -62,10 +62,8 @@ def decide(
         Features, as ``estimator.predict`` takes them.
     region : Region or None, default=None
         Where decisions are made, for regressors that have no region.  None means that of the model inside.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs: the cost is the offset plus what the model predicts.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+    offset, region_params
+        As in :meth:`SPOPlusRegressor.decide`.
     as_frame : bool, default=False
         Return a pandas DataFrame, with the names of the decision variables as columns and the index of ``X``.
 
@@ -214,10 +212,8 @@ def cross_val_decide(
         Groups of samples, for splitters such as ``GroupKFold``.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the samples in the fits.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs, for the fits and the decisions.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, for the fits and the decisions.
+    offset, region_params
+        As in :meth:`SPOPlusRegressor.decide`, for the fits and the decisions.
     n_jobs : int or None, default=None
         Number of folds that are fitted at the same time; None means 1, and -1 as many as there are cores.
 

@@ -23,11 +23,10 @@ from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
-from ..solvers.driver import SolverOptions
 from ._path import Outcome, PathPoint, PenaltyPath
 
 #: Folds by default, as in scikit-learn.
-N_FOLDS = 5
+N_FOLDS = KFold().n_splits
 
 #: Standard errors by which the SPO loss of another candidate must be lower to replace the one that is preferred.
 #: Measured for ``SPORegressorCV`` on paths and on the portfolio (``benchmarks/spo_cv.py``, 36 draws): the worst draw
@@ -45,9 +44,6 @@ Parts: TypeAlias = Callable[[TrainingData, np.ndarray, np.ndarray], Iterable[Tra
 
 #: coefficients and intercept
 Model: TypeAlias = tuple[np.ndarray, np.ndarray | float]
-
-#: score of a model with these mean SPO and SPO+ losses on held-out data
-Score: TypeAlias = Callable[[PathPoint, float, float, TrainingData], float]
 
 
 def cv_splits(
@@ -100,27 +96,25 @@ class Scores(NamedTuple):
 class Fold:
     """Path of models of one fold; it grows by ``advance``, and can go to another process between two calls.
 
-    ``make_objective`` returns the training problem of a region and data; ``n_fits`` is the number of fits of all folds.
-    ``parts`` returns both parts of the data, if their features are not rows of those of ``data``.  ``groups`` has the
-    number of the group of each sample.
+    ``model`` is the ``SPOPlusRegressorCV``; ``score`` scores its models on held-out data, and None means minus their
+    mean SPO+ loss, or SPO loss.  ``n_fits`` is the number of fits of all folds.  ``parts`` returns both parts of the
+    data, if their features are not rows of those of ``data``.  ``groups`` has the number of the group of each sample.
     """
 
     def __init__(
         self,
+        model: Any,
         region: Region,
         training_region: Region,
         data: TrainingData,
         train: np.ndarray,
         test: np.ndarray,
         *,
-        make_objective: Callable[[Region, TrainingData], InMemoryObjective],
-        l1_ratio: float,
-        options: SolverOptions,
-        score: Score,
+        name: str,
+        score: Callable[[PathPoint, TrainingData], float] | None,
         n_fits: int,
-        name: str = "",
-        parts: Parts | None = None,
-        groups: np.ndarray | None = None,
+        parts: Parts | None,
+        groups: np.ndarray | None,
     ) -> None:
         learned = learn_region(region, data.C, data.weight, data.possible, train)
         self.region, self.held_out = learned.take(test), data.take(test)
@@ -129,7 +123,7 @@ class Fold:
         self.size, self.groups = float(self.weight.sum()), take_rows(groups, test)
         #: numbers in the training part: features, costs and decisions
         self.numbers = len(train) * (data.X.shape[1] + 4 * data.C.shape[1])
-        self.name, self.l1_ratio, self.options, self.score, self.n_fits = name, l1_ratio, options, score, n_fits
+        self.model, self.name, self.score, self.n_fits = model, name, score, n_fits
         self.scores: list[Scores | None] = []  # of the models so far; None if there was no time
         self.outcomes: list[Outcome] = []
         self.models: list[Model] = []
@@ -137,7 +131,7 @@ class Fold:
         self._optimal: np.ndarray | None = None  # decisions
         # The training part is copied when it is needed.
         training_region = learned if training_region is region else training_region
-        self._begin: Any = (make_objective, training_region, data, train, test, parts)
+        self._begin: Any = (training_region, data, train, test, parts)
 
     def advance(self, alphas: np.ndarray, n_left: int, deadline: Deadline, part: float) -> Fold:
         """Fit and score models for the next alphas; the first call also computes the optimal decisions.
@@ -146,13 +140,14 @@ class Fold:
         """
         deadline = deadline.share(part)
         if self._path is None:
-            make_objective, training_region, data, train, test, parts = self._begin
+            training_region, data, train, test, parts = self._begin
             with deadline.enforced():
                 known, self.held_out = (data.take(train), self.held_out) if parts is None else parts(data, train, test)
-                objective = make_objective(training_region.take(train), known)
-            self._path = PenaltyPath(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
+                objective = self.model._training_problem(training_region.take(train), known)
+            options = self.model._options()._replace(tol=self.model._cv_tol)
+            self._path = PenaltyPath(objective, Run(n_fits=self.n_fits), float(self.model.l1_ratio), options)
             self._begin = None
-        with Activity(self.name, self.options.verbose):
+        with Activity(self.name, self.model.verbose):
             points = self._path.extend(alphas, deadline, n_left, lambda point: self._judge(point, deadline))
         for point in points:
             self.outcomes.append(point.outcome)
@@ -200,7 +195,8 @@ class Fold:
         regret = self.regret(C_hat)
         plus = SPOPlusLoss(region).value_min(region, region.to_min(self.held_out.C), C_hat, self._optimal)
         spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
-        return Scores(spo, spo_plus, self.score(point, spo, spo_plus, self.held_out), regret)
+        score = -spo if self.model.scoring == "spo_loss" else -spo_plus
+        return Scores(spo, spo_plus, score if self.score is None else self.score(point, self.held_out), regret)
 
     def predict(self, coef: np.ndarray, intercept: np.ndarray | float) -> np.ndarray:
         """Predictions of the held-out samples, to be minimized, with the offset and what is known of the costs."""
@@ -298,26 +294,25 @@ def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool, n_fi
 def end_of_path(table: Table, patience: int) -> int | None:
     """Number of alphas after which the path ends, because scores and SPO+ losses have become worse; None: it goes on.
 
-    The SPO+ loss is less noisy than most scores.
+    Both end when ``patience`` in a row are worse than the best by more than a standard error over folds.  The SPO+ loss
+    is less noisy than most scores.
     """
-    ends = [_end(table, values, patience) for values in (table.scores, -table.spo_plus)]
-    return None if None in ends else max(end for end in ends if end is not None)
-
-
-def _end(table: Table, scores: np.ndarray, patience: int) -> int | None:
-    """Number of alphas until ``patience`` in a row are worse than the best by more than a standard error over folds."""
-    mean = table.mean(scores)
-    n_folds, best, worse = len(scores), 0, 0
-    for k in range(1, table.n_fitted):
-        if mean[k] > mean[best]:
-            best, worse = k, 0
-            continue
-        loss = scores[:, best] - scores[:, k]
-        error = np.sqrt(table.mean((loss - mean[best] + mean[k]) ** 2) / max(n_folds - 1, 1))
-        worse = worse + 1 if mean[best] - mean[k] > error else 0
-        if worse == patience:
-            return k + 1
-    return None
+    ends = []
+    for scores in (table.scores, -table.spo_plus):
+        mean, best, worse = table.mean(scores), 0, 0
+        for k in range(1, table.n_fitted):
+            if mean[k] > mean[best]:
+                best, worse = k, 0
+                continue
+            loss = scores[:, best] - scores[:, k]
+            error = np.sqrt(table.mean((loss - mean[best] + mean[k]) ** 2) / max(len(scores) - 1, 1))
+            worse = worse + 1 if mean[best] - mean[k] > error else 0
+            if worse == patience:
+                ends.append(k + 1)
+                break
+        else:
+            return None
+    return max(ends)
 
 
 def fit_folds(
@@ -393,15 +388,12 @@ class Search(NamedTuple):
         """For each fold, the best candidate of the folds that hold out other samples; ``best`` if there are none."""
         choices = []
         for _, test in self.splits:
-            others = [
-                k
-                for k, (_, other) in enumerate(self.splits)
-                if self.table.size[k] > 0 and not np.isin(other, test).any()
-            ]
+            separate = [not np.isin(other, test).any() for _, other in self.splits]
+            others = np.flatnonzero(np.array(separate) & (self.table.size > 0))
             scores, spo, spo_plus, size = (values[others] for values in self.table[:4])
             rest = self.table._replace(scores=scores, spo=spo, spo_plus=spo_plus, size=size)
             folds = [self.folds[k] for k in others]
-            choices.append(choose(folds, rest, guarded=self.guarded) if others else self.best)
+            choices.append(choose(folds, rest, guarded=self.guarded) if folds else self.best)
         return choices
 
     def results(self) -> dict[str, np.ndarray]:

@@ -203,13 +203,13 @@ class SPOMLPRegressor(PartialFitMixin, DecisionRegressor):
         best, best_params, idle, stopped = np.inf, network.copy(), 0, False
         activity = Activity(type(self).__name__, self.verbose, self.max_iter, "epochs")
         for _ in range(self.max_iter):
-            curve.append(network.epoch(rng))
-            watched = curve[-1]
+            curve.append(watched := network.epoch(rng))
+            now = f"loss {watched:.6g}"
             if held_out is not None:
-                watched = network.evaluate(*held_out)
-                validation.append(watched)
+                validation.append(watched := network.evaluate(*held_out))
+                now += f", held out {watched:.6g}"
             activity.advance()
-            activity.update(f"loss {curve[-1]:.6g}" + (f", held out {watched:.6g}" if held_out is not None else ""))
+            activity.update(now)
             if not np.isfinite(watched):
                 raise ValueError(
                     "Training diverged: the loss is not finite any more. Scale the features, for example with "
@@ -220,21 +220,16 @@ class SPOMLPRegressor(PartialFitMixin, DecisionRegressor):
                 best = watched
                 if held_out is not None:
                     best_params = network.copy()
-            if idle >= self.n_iter_no_change or watched == 0.0:
-                stopped = True
+            stopped = idle >= self.n_iter_no_change or watched == 0.0
+            if stopped:
                 break
-        if held_out is not None:
-            network.params = best_params
-        kind = "training" if held_out is None else "held-out"
-        activity.finish(f"{activity.done} epochs, {kind} loss {best:.6g}" + ("" if stopped else ", still improving"))
         # One factorization of the features, which takes less time than an epoch.
-        more: dict[str, object] = {
-            "_baselines": fit_baselines(
-                data.X, data.C, data.weight, data.offset, data.possible, shared=bool(self.shared)
-            )
-        }
+        baselines = fit_baselines(data.X, data.C, data.weight, data.offset, data.possible, shared=bool(self.shared))
+        more: dict[str, object] = {"_baselines": baselines}
+        kind = "training"
         if held_out is not None:
-            more["validation_losses_"] = validation
+            network.params, kind, more["validation_losses_"] = best_params, "held-out", validation
+        activity.finish(f"{activity.done} epochs, {kind} loss {best:.6g}" + ("" if stopped else ", still improving"))
         self._store(network, plain, data.input_attributes, curve, best, **more)
         return stopped
 
@@ -246,10 +241,8 @@ class SPOMLPRegressor(PartialFitMixin, DecisionRegressor):
         with restore_rng_on_failure(self, rng):
             network = _Network(self, region, data, rng, None if first else self)
             loss = network.epoch(rng)
-            curve = [*getattr(self, "loss_curve_", []), loss]
-            self._store(
-                network, plain, data.input_attributes, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng
-            )
+            curve, best = [*getattr(self, "loss_curve_", []), loss], min(loss, getattr(self, "best_loss_", np.inf))
+            self._store(network, plain, data.input_attributes, curve, best, _rng=rng)
 
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         check_values("X", X)

@@ -14,14 +14,18 @@ from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.errors import NotCertifiedWarning, warn_once
 from .._utils.limits import Deadline, TimeIsUp
+from .._utils.params import check_params, integer
 from .._utils.progress import Activity
 from .._utils.shown import shown
-from ..solvers import Result, Status
+from .._utils.types import RandomState, RegionParams
+from ..losses import SPOPlusLoss
+from ..regions.base import Region
+from ..solvers import Result, Solver, Status
 from ..solvers.auto import SolverOptions
 from ..solvers.base import certified
 from ..solvers.checks import check_decided, check_oracle, unknown, without_bound
 from ..solvers.driver import minimize
-from ._linear import remedy
+from ._spo_plus import SPOPlusRegressor, remedy
 
 #: First finite alpha of the automatic grid, in units of |G|, the norm of the gradient at the prior.  A ridge moves
 #: the prior by about |G| / alpha typical costs: almost no decision changes yet.
@@ -212,3 +216,106 @@ def warn_about(outcomes: list[Outcome], tol: float, where: str) -> None:
             "best found. Increase time_limit to go on.",
             NotCertifiedWarning,
         )
+
+
+def spo_plus_path(
+    X: ArrayLike,
+    C: ArrayLike,
+    region: Region | None = None,
+    *,
+    alphas: ArrayLike | None = None,
+    n_alphas: int = 20,
+    l1_ratio: float = 0.0,
+    prior: str = "least_squares",
+    fit_intercept: bool = True,
+    shared: bool = False,
+    standardize: bool = True,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: RegionParams | None = None,
+    solver: str | Solver = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    random_state: RandomState = None,
+    verbose: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Linear SPO+ models for a decreasing sequence of penalties, each started from the one before.
+
+    Parameters
+    ----------
+    X, C, sample_weight, offset, region_params
+        As in :meth:`SPOPlusRegressor.fit`, where the costs ``C`` are called y.
+    region : Region or None, default=None
+        Feasible region; None means the unit Box, and a warning.
+    alphas : array-like or None, default=None
+        Strengths of the penalty, at least 0; infinity is the prior itself, unless ``prior="zero"``.  None means an
+        automatic grid.
+    n_alphas : int, default=20
+        Length of the automatic grid.
+    l1_ratio, prior, fit_intercept, shared
+        As in :class:`SPOPlusRegressor`.
+    standardize : bool, default=True
+        Whether ``alphas`` refer to standardized features and normalized costs (see :class:`SPOPlusRegressorCV`), or,
+        as in :class:`SPOPlusRegressor`, to the data as given.
+    solver, tol, max_iter, random_state, verbose
+        As in :class:`SPOPlusRegressor`.
+    time_limit : float or None, default=None
+        Seconds for the whole path; each model gets an equal share of the remaining time.  If that is not enough for a
+        fit, some models are copied to the next smaller alphas.
+
+    Returns
+    -------
+    alphas : ndarray of shape (n_alphas,)
+        In decreasing order.
+    coefs : ndarray of shape (n_alphas, d, n_features), or (n_alphas, q) if shared
+    intercepts : ndarray of shape (n_alphas, d), or (n_alphas,) if shared
+    objectives : ndarray of shape (n_alphas,)
+        Objectives, penalty included, in units of cost.
+    gaps : ndarray of shape (n_alphas,)
+        Relative duality gaps.
+
+    See Also
+    --------
+    SPOPlusRegressorCV : Chooses among the models of the path.
+
+    Examples
+    --------
+    >>> from skspo import EntropySimplex, spo_plus_path
+    >>> from skspo.datasets import make_portfolio
+    >>> X, C = make_portfolio(50, 3, 5, degree=4, random_state=0)
+    >>> alphas, coefs, intercepts, objectives, gaps = spo_plus_path(X, C, EntropySimplex(), n_alphas=5)
+    >>> coefs.shape
+    (5, 5, 3)
+    >>> bool(gaps.max() <= 1e-6)
+    True
+    """
+    model = SPOPlusRegressor(
+        region,
+        l1_ratio=l1_ratio,
+        prior=prior,
+        fit_intercept=fit_intercept,
+        shared=shared,
+        solver=solver,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        random_state=random_state,
+        verbose=verbose,
+    )
+    integer(1)("n_alphas", n_alphas)
+    check_params(model)
+    run = Run(Deadline(time_limit))
+    known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+    data, _, region, _ = model._check_data(X, C, run.deadline, **known)
+    with run.deadline.enforced():
+        objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
+    grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
+    path = PenaltyPath(objective, replace(run, n_fits=len(grid)), float(l1_ratio), model._options())
+    with Activity("spo_plus_path", verbose, len(grid), "alphas") as activity:
+        points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
+        activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
+    warn_about([point.outcome for point in points], tol, "on the path")
+    coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
+    values = np.array([point.result.objective * objective.scale for point in points])
+    return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])

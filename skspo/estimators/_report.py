@@ -31,6 +31,7 @@ from .._utils.shown import shown
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_offset, check_weight
 from ..metrics import _prepare, _regrets
+from ..regions._tolerances import SOLVER as ORACLE_TOLERANCE
 from ..regions.base import Region
 from ..regions.check import check_region
 
@@ -55,9 +56,6 @@ check_level = number(above=0.0, below=1.0)
 
 #: the report says that predictions are not costs if their size differs from that of least squares by this factor
 UNLIKE = 2.0
-
-#: oracles of conic regions have tolerances: differences of costs below this share of their terms may be rounding
-ORACLE_TOLERANCE = 1e-6
 
 #: resamples of each bootstrap
 N_RESAMPLES = 2000
@@ -310,7 +308,12 @@ def decision_report(
     if (X_train is None) != (C_train is None):
         raise ValueError("X_train and C_train must be given together.")
     check_level("level", level)
-    baselines = _check_baselines(baselines)
+    baselines = {} if baselines is None else baselines
+    if not (isinstance(baselines, Mapping) and all(isinstance(other, str) for other in baselines)):
+        raise TypeError(
+            f"baselines must be a dict from names to decisions or fitted estimators, such as {{'our rule': W}}, got "
+            f"{shown(baselines)}."
+        )
     inner = innermost(estimator)
     known: Any = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
     samples = Samples.of([estimator], X, C, "report", region, **known)
@@ -367,6 +370,10 @@ def decision_report(
             check_frames(estimator, region, X=X, C=C, **{f"baselines[{other!r}]": rule})
             figures, losses[other] = samples.figures_of_rule(other, rule)
             rows[other] = {key: figures.get(key, np.nan) for key, _, _ in COLUMNS}
+    certificate: Certificate = {}
+    if hasattr(inner, "duality_gap_"):
+        figures = {key: float(getattr(inner, f"{key}_")) for key in ("objective", "lower_bound", "duality_gap")}
+        certificate = {"solver": inner.solver_, **figures}
     # Columns: weight, best cost, the model's regret, that of others.
     bootstrap = Bootstrap(samples.terms(size, *losses.values()), level, N_RESAMPLES, np.random.default_rng(0))
     intervals = {"spo_loss": bootstrap.interval(2, 0), "normalized_spo_loss": bootstrap.interval(2, 1)}
@@ -375,7 +382,7 @@ def decision_report(
         rows,
         n_samples=len(samples.C),
         region=region,
-        certificate=_certificate_of(inner),
+        certificate=certificate,
         note=note,
         intervals=intervals,
         level=float(level),
@@ -397,30 +404,22 @@ class Samples(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        models: Sequence[Predictor],
-        X: ArrayLike,
-        C: ArrayLike,
-        method: str,
-        region: Region | None,
-        *,
-        sample_weight: ArrayLike | None,
-        groups: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
+        cls, models: Sequence[Predictor], X: ArrayLike, C: ArrayLike, method: str, region: Region | None, **known: Any
     ) -> Samples:
-        """Check the arguments of ``method``, and predict; the region is that of the first model if none is given."""
-        rows = {"X": X, "C": C, "sample_weight": sample_weight, "groups": groups, "offset": offset}
+        """Check the arguments of ``method``, and predict; the region is that of the first model if none is given.
+
+        ``known`` has sample_weight, groups, offset and region_params.
+        """
         predicted = []
         for model in models:
-            check_metadata(model, method, offset=offset, region_params=region_params)
-            check_frames(model, region, region_params=region_params, **rows)
+            check_metadata(model, method, offset=known["offset"], region_params=known["region_params"])
+            check_frames(model, region, X=X, C=C, **known)
             with metadata_checked():  # the offset is added later
                 values, C_hat = check_costs(C, model.predict(X), may_miss=True)
             predicted.append(C_hat)
         region = check_region(fitted_region(models[0], region), n_dim=values.shape[1])
-        weight, known = check_weight(sample_weight, values), check_offset(offset, values.shape)
-        return cls(values, predicted, region, weight, known, region_params, groups)
+        weight, offset = check_weight(known["sample_weight"], values), check_offset(known["offset"], values.shape)
+        return cls(values, predicted, region, weight, offset, known["region_params"], known["groups"])
 
     def figures(self, C_hat: np.ndarray) -> tuple[dict[str, float], np.ndarray, np.ndarray, np.ndarray]:
         """Figures of predictions without the offset.
@@ -440,21 +439,20 @@ class Samples(NamedTuple):
 
     def figures_of_rule(self, name: str, decisions: ArrayLike) -> tuple[dict[str, float], np.ndarray]:
         """Figures and regrets of decisions that were not made by a model."""
+        what = f"baselines[{name!r}]"
         if self.C.shape[1] > 1 and np.shape(decisions) != self.C.shape:
             raise ValueError(
-                f"baselines[{name!r}] must be decisions of shape {self.C.shape} or a fitted estimator, got an array of "
-                f"shape {np.shape(decisions)}."
+                f"{what} must be decisions of shape {self.C.shape} or a fitted estimator, got an array of shape "
+                f"{np.shape(decisions)}."
             )
-        W_rule = check_array(decisions, dtype=np.float64, ensure_2d=False, input_name=f"baselines[{name!r}]").reshape(
-            self.C.shape
-        )
+        W_rule = check_array(decisions, dtype=np.float64, ensure_2d=False, input_name=what).reshape(self.C.shape)
         view, C_min, _ = _prepare(self.C, W_rule, self.region, None, self.region_params)
         W = view.solve_min(C_min)
         terms = (np.abs(C_min) * (np.abs(W_rule) + np.abs(W))).sum(axis=1)
         better = np.einsum("ij,ij->i", C_min, W_rule - W) < -ORACLE_TOLERANCE * terms
         if better.any():
             raise ValueError(
-                f"baselines[{name!r}]: decision {int(np.argmax(better))} is better than all decisions of the region "
+                f"{what}: decision {int(np.argmax(better))} is better than all decisions of the region "
                 f"({describe_region(view)}), so it does not belong to it. Check its order, units and region_params."
             )
         return self._figures_of_decisions(C_min, W_rule, W)[:2]
@@ -499,22 +497,3 @@ def describe_region(region: Region) -> str:
     if region.sense == "max":
         words.append("maximized")
     return ", ".join(words)
-
-
-def _check_baselines(baselines: Any) -> Mapping[str, Any]:
-    if baselines is None:
-        return {}
-    if not (isinstance(baselines, Mapping) and all(isinstance(other, str) for other in baselines)):
-        raise TypeError(
-            f"baselines must be a dict from names to decisions or fitted estimators, such as {{'our rule': W}}, got "
-            f"{shown(baselines)}."
-        )
-    return baselines
-
-
-def _certificate_of(model: Any) -> Certificate:
-    """Return solver, objective, bound and gap of a fitted model; empty if it has none."""
-    if not hasattr(model, "duality_gap_"):
-        return {}
-    figures = {name: float(getattr(model, f"{name}_")) for name in ("objective", "lower_bound", "duality_gap")}
-    return {"solver": model.solver_, **figures}

@@ -20,8 +20,7 @@ from ..solvers.driver import SolverOptions, minimize_spo
 from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver
 from ..solvers.spo.milp import MILPSolver
 from ..solvers.spo.perturbation import PerturbationSolver
-from ._base import DecisionRegressor
-from ._linear import LinearSPOPlusMixin, warn_shortfall
+from ._spo_plus import LinearSPOPlusRegressor, warn_shortfall
 
 #: solvers of the SPO loss, by name
 SPO_SOLVERS: dict[str, type[Solver]] = {
@@ -31,7 +30,7 @@ SPO_SOLVERS: dict[str, type[Solver]] = {
 INITS = ("spo+", "least_squares", "absolute_error")
 
 
-class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
+class SPORegressor(LinearSPOPlusRegressor):
     """Linear model of costs that minimizes the SPO loss: what its decisions cost beyond the best ones.
 
     The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit.  The objective is at

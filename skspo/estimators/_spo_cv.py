@@ -6,6 +6,8 @@ the line from the start to the end cost one descent; a penalty on the distance f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,11 +28,11 @@ from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimize_spo
-from ._base import DecisionRegressor, GroupsFitMixin
+from ._base import GroupsFitMixin
 from ._cv import SPOPlusRegressorCV
 from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, cv_table, excess_regret
-from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._spo import choose_spo_solver
+from ._spo_plus import LinearSPOPlusRegressor, warn_shortfall
 
 #: iterations of a descent, unless the user says how many: to stop early is a further protection against overfitting
 MAX_ITER = {"lbfgs": 300, "line-search": 1000}
@@ -61,7 +63,7 @@ class _Line(NamedTuple):
         return self.result._replace(coef=self.at(step), objective=value, gap=gap)
 
 
-class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
+class SPORegressorCV(GroupsFitMixin, LinearSPOPlusRegressor):
     """Linear model of costs between the SPO+ fit and the SPO fit, chosen by held-out decisions.
 
     :class:`SPORegressor` minimizes the regret of the training data.  With few samples it overfits.  This estimator
@@ -196,11 +198,11 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
             activity.advance()
             turns = -(-len(splits) // jobs) + 1  # the descent on all data comes last
             ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
-            on_fold = self._on_fold if jobs == 1 else silent(self._on_fold)
+            on_fold = delayed(self._on_fold if jobs == 1 else silent(self._on_fold))
             activity.update("descent on the folds")
             regrets = []
             for regret in Parallel(n_jobs=jobs, return_as="generator")(
-                delayed(on_fold)(fold, search.best, steps, seed, end)
+                on_fold(fold, search.best, steps, seed, end)
                 for fold, seed, end in zip(search.folds, seeds, ends, strict=False)
             ):
                 regrets.append(regret)
@@ -209,31 +211,19 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
             cv_results, chosen = _judge(steps, regrets, [fold.groups for fold in search.folds])
             step = float(steps[chosen])
             line = self._descend(final.objective, region, final.result.coef, seeds[-1], deadline)
-            result = line.result_at(step)
-            self._store(
-                line.objective,
-                line.run,
-                result,
-                plain,
-                line.solver.name,
-                data.input_attributes,
-                data,
-                step_=step,
-                steps_=steps,
-                alpha_=float(search.alphas[search.best]),
-                cv_results_=cv_results,
-            )
+            result, solver = line.result_at(step), line.solver
+            learned = {"step_": step, "steps_": steps, "alpha_": float(search.alphas[search.best])}
+            learned["cv_results_"] = cv_results
+            self._store(line.objective, line.run, result, plain, solver.name, data.input_attributes, data, **learned)
             regret = float(cv_results["mean_test_spo_loss"][chosen])
             activity.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
-        warn_shortfall(line.objective, result, line.solver)
+        warn_shortfall(line.objective, result, solver)
 
     def _start(self, seed: int) -> SPOPlusRegressorCV:
         """The estimator of the start; least squares is an infinite penalty."""
-        same = {
-            name: getattr(self, name) for name in ("n_alphas", "fit_intercept", "shared", "tol", "n_jobs", "verbose")
-        }
+        names = ("region", "n_alphas", "fit_intercept", "shared", "tol", "n_jobs", "verbose")
         alphas = None if self.init == "spo+" else [np.inf]
-        return SPOPlusRegressorCV(self.region, alphas=alphas, random_state=seed, **same)
+        return SPOPlusRegressorCV(**{k: getattr(self, k) for k in names}, alphas=alphas, random_state=seed)
 
     def _check_steps(self) -> np.ndarray:
         if self.steps is None:
@@ -268,29 +258,25 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
 
     def _on_fold(self, fold: Fold, best: int, steps: np.ndarray, seed: int, deadline: Deadline) -> Regrets:
         """Regret of each held-out sample and step; no samples if there is no time."""
-        nothing = np.zeros((0, len(steps))), np.zeros(0)
-        if not fold.weight.any():
-            return nothing
-        objective = fold.objective
-        line = self._descend(objective, objective.region, objective.from_user(*fold.models[best]), seed, deadline)
-        try:
-            with deadline.enforced():
+        if fold.weight.any():
+            objective = fold.objective
+            line = self._descend(objective, objective.region, objective.from_user(*fold.models[best]), seed, deadline)
+            with suppress(TimeIsUp), deadline.enforced():
                 # Predictions are linear in the step.
                 start, end = (fold.predict(*line.objective.to_user(line.at(step))) for step in (0.0, 1.0))
                 return np.stack([fold.regret(start + step * (end - start)) for step in steps], axis=1), fold.weight
-        except TimeIsUp:
-            return nothing
+        return np.zeros((0, len(steps))), np.zeros(0)
 
 
 def _judge(
-    steps: np.ndarray, folds: list[Regrets], groups: list[np.ndarray | None] | None = None
+    steps: np.ndarray, folds: list[Regrets], groups: Sequence[np.ndarray | None] = ()
 ) -> tuple[dict[str, np.ndarray], int]:
     """Table of the cross-validation, and the number of the chosen step."""
     regret, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     if not weight.any():  # nothing was held out, or there was no time: the smallest step is chosen
         regret, weight = np.zeros((1, len(steps))), np.ones(1)
     mean = np.average(regret, axis=0, weights=weight)
-    codes = [own for own, fold in zip(groups or [], folds, strict=False) if own is not None and len(fold[1])]
+    codes = [own for own, fold in zip(groups, folds, strict=False) if own is not None and len(fold[1])]
     excess, error = excess_regret(regret, weight, np.concatenate(codes) if codes else None)
     chosen = int(np.flatnonzero(excess <= SIGNIFICANT * error + 1e-9 * np.abs(mean).max())[0])
     empty = np.zeros(len(steps))

@@ -1,40 +1,244 @@
-"""``SPOPlusRegressor``: exact minimization of the SPO+ loss over linear models."""
+"""``SPOPlusRegressor``: exact minimization of the SPO+ loss over linear models; what all linear estimators share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from scipy.sparse import issparse
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_array
 
+from .._training.baselines import Baselines
 from .._training.chunked import ChunkedObjective
-from .._training.inputs import Attributes, TrainingData, check_training_data, restore_rng_on_failure
-from .._training.objective import NO_BOUND, ZERO_BOUND, LinearObjective
+from .._training.design import apply_model
+from .._training.in_memory import InMemoryObjective
+from .._training.inputs import Attributes, TrainingData, check_training_data, restore_rng_on_failure, set_fitted
+from .._training.objective import NO_BOUND, ZERO_BOUND, Coordinates, LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
-from .._utils.frames import is_dask
-from .._utils.limits import Deadline
-from .._utils.params import check_params, integer
-from .._utils.progress import Activity
+from .._training.sparse import to_dense
+from .._utils.errors import NotCertifiedWarning, errors_note, warn_once
+from .._utils.frames import check_values, is_dask
+from .._utils.limits import Deadline, TimeIsUp
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import ChunkedData, is_large_memmap
 from ..losses import Loss, SPOPlusLoss
 from ..regions.base import Region
-from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_serves
+from ..regions.check import check_region, view_in_time
+from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_serves, history_of
 from ..solvers.any_loss import AnyLossSolver
 from ..solvers.base import certified
-from ..solvers.driver import minimize, run_solvers
+from ..solvers.driver import SolverOptions, minimize, run_solvers
 from ._base import DecisionRegressor, PartialFitMixin
-from ._linear import LinearSPOPlusMixin, warn_shortfall
-from ._path import PenaltyPath, alpha_grid, warn_about
+
+#: the parameter that stopped a solver, by status
+LIMITS = {Status.TIME_LIMIT: "time_limit", Status.ITERATION_LIMIT: "max_iter"}
 
 
-class SPOPlusRegressor(PartialFitMixin, LinearSPOPlusMixin, DecisionRegressor):
+def remedy(status: Status) -> str:
+    """Advice if the gap is above the tolerance."""
+    return f"Increase {' or '.join(filter(None, (LIMITS.get(status), 'tol')))}, or try another solver."
+
+
+def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int, ...], n_jobs: int | None) -> Region:
+    """Region of these samples; the oracle gets ``n_jobs`` if the region does not set its own."""
+    if n_jobs is not None and region.get_params(deep=False).get("n_jobs", 0) is None:
+        region.set_params(n_jobs=n_jobs)
+    return view_in_time(region, region_params, *shape)
+
+
+def warn_shortfall(objective: LinearObjective, result: Result, solver: Solver) -> None:
+    """Warn after a fit that did not converge: what happened, what holds for the model and its bound, what to do."""
+    why, limit = result.message, LIMITS.get(result.status)
+    if result.converged:
+        return
+    stopped, best = f"The {solver.name} solver stopped", "The coefficients are the best found"
+    if objective.inexact:
+        # The region has warned that there is no bound.  Warn only if the solver was stopped by a limit of the user.
+        if limit is None or (limit == "max_iter" and solver.max_iter is None):
+            return
+        message = f"{stopped} early: {why}. {best}. Increase {limit} to go on."
+    elif result.wrong_bound:
+        message = (
+            f"The lower bound of the {solver.name} solver was wrong: a known model has a smaller objective. It was "
+            f"replaced by 0, which always holds, so that the relative duality gap is {result.gap:.1e}, above "
+            f"tol={solver.tol:g}. {best}. Try another solver, or rescale the data."
+        )
+    elif not objective.loss.has_dual_bound:
+        advice = f"Increase {limit} to go on" if limit else "Try another solver"
+        message = f"{stopped} early: {why}. {best}, at least as good as the start. {advice}."
+    else:
+        message = (
+            f"{stopped} at a relative duality gap of {result.gap:.1e}, above tol={solver.tol:g}"
+            f"{f', because {why}' if why else ''}. {best}, and lower_bound_ holds. {remedy(result.status)}"
+        )
+    warn_once(message, NotCertifiedWarning)
+
+
+class LinearSPOPlusRegressor(DecisionRegressor):
+    """Validation, attributes and predictions of the linear estimators."""
+
+    region: Region | None
+    l1_ratio: float
+    prior: str
+    fit_intercept: bool
+    shared: bool
+    solver: str | Solver
+    tol: float
+    max_iter: int | None
+    time_limit: float | None
+    n_jobs: int | None
+    random_state: RandomState
+    verbose: int
+    _y_is_1d: bool
+    _predicts_lazily = True
+    #: whether sparse features stay sparse in a fit
+    _keeps_sparse = False
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
+        check_values("X", X)
+        X_arr = check_array(X, dtype=np.float64, accept_sparse="csr", estimator=self, input_name="X")
+        if issparse(X_arr) and self.shared:
+            X_arr = to_dense(X_arr, type(self).__name__)
+        C_hat = apply_model(X_arr, self.coef_, self.intercept_)
+        return C_hat.ravel() if self._y_is_1d else C_hat
+
+    _parameter_checks: ClassVar[dict[str, Check]] = {
+        "alpha": number(0.0),
+        "l1_ratio": number(0.0, 1.0),
+        "tol": number(0.0),
+        "prior": one_of("zero", "least_squares", "ridge"),
+        "fit_intercept": BOOL,
+        "shared": BOOL,
+        "max_iter": optional(integer(1)),
+        "n_jobs": N_JOBS,
+        "time_limit": TIME_LIMIT,
+        "verbose": VERBOSE,
+    }
+
+    def _fits(self, d: int, n_features: int) -> bool:
+        """Whether there are coefficients, for this number of costs and features."""
+        shape = (n_features // d,) if self.shared else (d, n_features)
+        return hasattr(self, "coef_") and self.coef_.shape == shape
+
+    def _check_data(
+        self, X: ArrayLike, y: ArrayLike, deadline: Deadline, n_jobs: int | None = None, **known: Any
+    ) -> tuple[TrainingData, Region, Region, Region]:
+        """Validated data, region to be stored, region of these samples for decisions, and for training."""
+        weight, offset, region_params = map(known.get, ("sample_weight", "offset", "region_params"))
+        data = check_training_data(self, X, y, weight, offset, region_params, reset=True)
+        region, here, training_region = self._check_regions(data.C.shape, region_params, n_jobs, deadline)
+        data = data.within(here, training_region)
+        return data, data.learn_bounds(region, here), here, training_region
+
+    def _check_regions(
+        self, shape: tuple[int, ...], region_params: RegionParams | None, n_jobs: int | None, deadline: Deadline
+    ) -> tuple[Region, Region, Region]:
+        """Region to be stored, region of these samples for decisions, and region of these samples for training.
+
+        Regions get ``n_jobs`` if they have none.  If there is no time to prepare them, the deadline has passed, and no
+        decision is made in them before the fit ends.
+        """
+        surrogate = getattr(self, "surrogate_region", None)
+        with deadline.enforced():
+            region = check_region(self.region, n_dim=shape[1])
+            here = rows_of(region, region_params, shape, n_jobs)
+            if surrogate is None:
+                return region, here, here
+            with errors_note("This is about surrogate_region, the region to train on, with the same region_params."):
+                if isinstance(surrogate, str):
+                    if surrogate != "relaxation":
+                        raise ValueError(
+                            f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate)}."
+                        )
+                    surrogate = region.relaxation()
+                training_region = check_region(surrogate, n_dim=shape[1])
+                there = rows_of(training_region, region_params, shape, n_jobs)
+        if training_region.sense != region.sense:
+            raise ValueError(
+                f"region has sense={region.sense!r} and surrogate_region has sense={training_region.sense!r}: they "
+                "must agree."
+            )
+        return region, here, there
+
+    def _objective(
+        self, loss: Loss, data: TrainingData, coordinates: Coordinates | None = None, *, standardized: bool = False
+    ) -> InMemoryObjective:
+        """Training problem."""
+        X, C, weight, offset, _, possible = data
+        how = {"coordinates": coordinates, "standardized": standardized, **self._model_params()}
+        return InMemoryObjective(loss, X, C, weight, offset=offset, possible=possible, **how)
+
+    def _model_params(self) -> dict[str, Any]:
+        """Penalty and kind of the model; without a penalty if the estimator has no ``alpha``."""
+        return {
+            "alpha": float(getattr(self, "alpha", 0.0)),
+            "l1_ratio": float(self.l1_ratio),
+            "prior": getattr(self, "prior", "zero"),
+            "fit_intercept": self.fit_intercept,
+            "shared": self.shared,
+        }
+
+    def _options(self) -> SolverOptions:
+        """Solver and its parameters."""
+        return SolverOptions(self.solver, self.tol, self.max_iter, self.random_state, self.verbose)
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    duality_gap_: float
+    status_: str
+
+    def _store(
+        self,
+        objective: LinearObjective,
+        run: Run,
+        result: Result,
+        region: Region,
+        solver: str,
+        input_attributes: Attributes,
+        data: TrainingData | ChunkedObjective | None = None,
+        **more: object,
+    ) -> None:
+        """Store the fitted attributes; if all training data are given, also the baselines and the factor."""
+        coef, intercept = objective.to_user(result.coef)
+        if data is not None:
+            more["_baselines"] = Baselines(data.mean_cost, *objective.least_squares_to_user())
+            try:
+                with run.deadline.enforced():
+                    more["prediction_factor_"] = data.nearest_factor(coef, intercept, region)
+            except TimeIsUp:  # the region could not be prepared in time
+                more["prediction_factor_"] = 1.0
+        bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
+        learned = {
+            "coef_": coef,
+            "intercept_": intercept,
+            # Rounding must not put the value below a bound of zero.
+            "objective_": max(result.objective, bound) * objective.scale,
+            "lower_bound_": bound * objective.scale,
+            "duality_gap_": result.gap,
+            "status_": result.status.value,
+            "certificate_radius_": float(result.radius),
+            "history_": history_of(objective, run),
+            "n_iter_": max(result.n_iter, 1),
+            "solver_": solver,
+            "region_": region,
+        }
+        # A fit ends a sequence of calls of ``partial_fit``.
+        set_fitted(self, learned | input_attributes | more, forget=("_stream",))
+
+
+class SPOPlusRegressor(PartialFitMixin, LinearSPOPlusRegressor):
     r"""Linear model of costs, trained for good decisions by exact minimization of the SPO+ loss.
 
     Minimizes, over coefficients :math:`B` and intercept :math:`b`,
@@ -365,112 +569,3 @@ class SPOPlusRegressor(PartialFitMixin, LinearSPOPlusMixin, DecisionRegressor):
                 _stream=(coordinates, stream, rng),
                 prediction_factor_=data.nearest_factor(*objective.to_user(stream.average), region),
             )
-
-
-def spo_plus_path(
-    X: ArrayLike,
-    C: ArrayLike,
-    region: Region | None = None,
-    *,
-    alphas: ArrayLike | None = None,
-    n_alphas: int = 20,
-    l1_ratio: float = 0.0,
-    prior: str = "least_squares",
-    fit_intercept: bool = True,
-    shared: bool = False,
-    standardize: bool = True,
-    sample_weight: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
-    region_params: RegionParams | None = None,
-    solver: str | Solver = "auto",
-    tol: float = 1e-6,
-    max_iter: int | None = None,
-    time_limit: float | None = None,
-    random_state: RandomState = None,
-    verbose: int = 0,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Linear SPO+ models for a decreasing sequence of penalties, each started from the one before.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Features.
-    C : array-like of shape (n_samples, d) or (n_samples,)
-        Cost vectors.
-    region : Region or None, default=None
-        Feasible region; None means the unit Box, and a warning.
-    alphas : array-like or None, default=None
-        Strengths of the penalty, at least 0; infinity is the prior itself, unless ``prior="zero"``.  None means an
-        automatic grid.
-    n_alphas : int, default=20
-        Length of the automatic grid.
-    l1_ratio, prior, fit_intercept, shared
-        As in :class:`SPOPlusRegressor`.
-    standardize : bool, default=True
-        Whether ``alphas`` refer to standardized features and normalized costs (see :class:`SPOPlusRegressorCV`), or,
-        as in :class:`SPOPlusRegressor`, to the data as given.
-    sample_weight : array-like of shape (n_samples,), optional
-        Nonnegative weights of the samples.
-    offset, region_params
-        As in :meth:`SPOPlusRegressor.fit`.
-    solver, tol, max_iter, random_state, verbose
-        As in :class:`SPOPlusRegressor`.
-    time_limit : float or None, default=None
-        Seconds for the whole path; each model gets an equal share of the remaining time.  If that is not enough for a
-        fit, some models are copied to the next smaller alphas.
-
-    Returns
-    -------
-    alphas : ndarray of shape (n_alphas,)
-        In decreasing order.
-    coefs : ndarray of shape (n_alphas, d, n_features), or (n_alphas, q) if shared
-    intercepts : ndarray of shape (n_alphas, d), or (n_alphas,) if shared
-    objectives : ndarray of shape (n_alphas,)
-        Objectives, penalty included, in units of cost.
-    gaps : ndarray of shape (n_alphas,)
-        Relative duality gaps.
-
-    See Also
-    --------
-    SPOPlusRegressorCV : Chooses among the models of the path.
-
-    Examples
-    --------
-    >>> from skspo import EntropySimplex, spo_plus_path
-    >>> from skspo.datasets import make_portfolio
-    >>> X, C = make_portfolio(50, 3, 5, degree=4, random_state=0)
-    >>> alphas, coefs, intercepts, objectives, gaps = spo_plus_path(X, C, EntropySimplex(), n_alphas=5)
-    >>> coefs.shape
-    (5, 5, 3)
-    >>> bool(gaps.max() <= 1e-6)
-    True
-    """
-    model = SPOPlusRegressor(
-        region,
-        l1_ratio=l1_ratio,
-        prior=prior,
-        fit_intercept=fit_intercept,
-        shared=shared,
-        solver=solver,
-        tol=tol,
-        max_iter=max_iter,
-        time_limit=time_limit,
-        random_state=random_state,
-        verbose=verbose,
-    )
-    integer(1)("n_alphas", n_alphas)
-    check_params(model)
-    run = Run(Deadline(time_limit))
-    known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
-    data, _, region, _ = model._check_data(X, C, run.deadline, **known)
-    with run.deadline.enforced():
-        objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
-    grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
-    path = PenaltyPath(objective, replace(run, n_fits=len(grid)), float(l1_ratio), model._options())
-    with Activity("spo_plus_path", verbose, len(grid), "alphas") as activity:
-        points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
-        activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
-    warn_about([point.outcome for point in points], tol, "on the path")
-    coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
-    values = np.array([point.result.objective * objective.scale for point in points])
-    return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,13 +33,14 @@ from ._stacking_weights import STACK, HeldOut, choose
 from ._two_stage import check_raw_data
 
 
-class MemberResult(NamedTuple):
+@dataclass
+class MemberResult:
     """What was fitted of a member."""
 
     member: Member
-    held_out: np.ndarray  # (n, d) predictions less the offset; NaN where a sample was never held out
-    model: BaseEstimator | None  # fitted to all rows; None if there was no time
-    seconds: float
+    parts: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # rows, their held-out predictions
+    model: BaseEstimator | None = None  # fitted to all rows; None if there was no time
+    seconds: float = 0.0
 
 
 class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor):
@@ -282,7 +284,8 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
         start = perf_counter()
         names = [fit.member.name for fit in fits]
         models: list[Any] = [fit.model for fit in fits]
-        held = HeldOut.of(np.stack([fit.held_out for fit in fits]), raw.C, data, raw.view)
+        P = np.stack([held_out_mean((n, d), fit.parts) for fit in fits])  # less the offset
+        held = HeldOut.of(P, raw.C, data, raw.view)
         choice = choose(held, [fit.member.two_stage for fit in fits], self.weights, deadline)
         share = choice.share if self.guard else 1.0
         weights, best = share * choice.weights, choice.best
@@ -318,30 +321,22 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
         self, members: list[Member], splits: Splits, data: Rows, deadline: Deadline, progress: Activity
     ) -> list[MemberResult]:
         """Fit all members to the training part of each split and to all rows, ``n_jobs`` fits at the same time."""
-        n = len(data.C)
         tasks = make_tasks(members, splits)
-        parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {member.name: [] for member in members}
-        models: dict[str, BaseEstimator | None] = {}
-        seconds = dict.fromkeys(parts, 0.0)
+        results = {member.name: MemberResult(member) for member in members}
         jobs = count_workers(self.n_jobs, len(tasks))
         if jobs == 1:
             progress.update(tasks[0].label)
         done = Parallel(n_jobs=jobs, return_as="generator")(delayed(task.run)(data, deadline) for task in tasks)
         for task, (fit, spent) in zip(tasks, done, strict=True):
-            name = task.member.name
-            seconds[name] += spent
+            result = results[task.member.name]
+            result.model, result.seconds = fit.model, result.seconds + spent
             if fit.rows is not None and fit.predictions is not None:
                 held_out = np.isfinite(fit.predictions).all(axis=1)
-                parts[name].append((fit.rows[held_out], fit.predictions[held_out]))
-            models[name] = fit.model
+                result.parts.append((fit.rows[held_out], fit.predictions[held_out]))
             progress.advance()
             progress.update(task.label)
             Activity("", self.verbose).finish(f"{spent:.1f} s")
-        shape = n, data.C.size // n
-        return [
-            MemberResult(member, held_out_mean(shape, parts[member.name]), models[member.name], seconds[member.name])
-            for member in members
-        ]
+        return list(results.values())
 
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         X = as_rows(X, accept_sparse="csr", estimator=self)

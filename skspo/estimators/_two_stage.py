@@ -32,7 +32,6 @@ from .._utils.frames import column_names, take_rows
 from .._utils.limits import Deadline
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.shown import shown
-from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.capabilities import project_visible
@@ -61,37 +60,27 @@ class RawData(NamedTuple):
 
 
 def check_raw_data(
-    estimator: BaseEstimator,
-    X: ArrayLike,
-    y: ArrayLike,
-    deadline: Deadline | None = None,
-    *,
-    sample_weight: ArrayLike | None,
-    offset: ArrayLike | None,
-    region_params: RegionParams | None,
-    groups: ArrayLike | None = None,
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, deadline: Deadline | None = None, **known: Any
 ) -> RawData:
-    """Validate everything but the values of the features."""
+    """Validate everything but the values of the features; ``known`` are the other arguments of ``fit``."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     check_ndim(y)
-    known = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
-    attributes = frame_attributes(estimator, X, y, reset=True, **known)  # type: ignore[arg-type]
-    attributes |= noted_features(estimator, X)
+    attributes = frame_attributes(estimator, X, y, reset=True, **known) | noted_features(estimator, X)
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
         given = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
-    check_consistent_length(X, given, groups)
+    check_consistent_length(X, given, known.get("groups"))
     check_not_labels(estimator.region, given.shape)
     C = given.reshape(len(given), -1)
     attributes["_seen"] = seen_or_none(X, C)
     with (deadline or Deadline()).enforced():
         region = check_region(estimator.region, n_dim=C.shape[1])
-        view = view_in_time(region, region_params, *C.shape)
+        view = view_in_time(region, known["region_params"], *C.shape)
     C, possible = existing_costs(C, view, names=column_names(y))
-    weight = check_weight(sample_weight, X)
+    weight = check_weight(known["sample_weight"], X)
     view._check_true_costs(view.to_min(C))
     region, view = (learn_region(each, C, weight, possible) for each in (region, view))
-    return RawData(C, given.shape, weight, check_offset(offset, C.shape), possible, region, view, attributes)
+    return RawData(C, given.shape, weight, check_offset(known["offset"], C.shape), possible, region, view, attributes)
 
 
 class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
@@ -181,31 +170,34 @@ class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
                 hidden = mean - project_visible(mean[None], view._always_hidden(d))[0]
         target = target.reshape(shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
-        fit_params: dict[str, np.ndarray] = {}
-        if weight is not None:
-            if not has_fit_parameter(regressor, "sample_weight"):
-                raise ValueError(
-                    f"{type(regressor).__name__} does not accept sample_weight in fit. Use another regressor, or fit "
-                    "without sample_weight."
-                )
-            fit_params["sample_weight"] = weight
+        if weight is not None and not has_fit_parameter(regressor, "sample_weight"):
+            raise ValueError(
+                f"{type(regressor).__name__} does not accept sample_weight in fit. Use another regressor, or fit "
+                "without sample_weight."
+            )
+        fit_params = {} if weight is None else {"sample_weight": weight}
         if self.shared:
-            fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
             items, seen = self._items(X, d), slice(None) if possible is None else possible.ravel()
-            regressor.fit(items[seen], target.ravel()[seen], **{key: value[seen] for key, value in fit_params.items()})
+            fit_params = {name: np.repeat(weight, d)[seen] for name, weight in fit_params.items()}
+            regressor.fit(items[seen], target.ravel()[seen], **fit_params)
         elif possible is not None and (possible != possible[:1]).any():
             regressor = _fit_each(regressor, X, target, possible, weight)
         else:
-            if d > 1 and not _multi_output(regressor):
+            inner = getattr(regressor, "estimator", None) if hasattr(regressor, "refit") else None
+            # Searches do not pass on the tag of the regressor inside.
+            if d > 1 and not get_tags(regressor if inner is None else inner).target_tags.multi_output:
                 regressor = MultiOutputRegressor(regressor)
             # X is not converted: the regressor may need a DataFrame, or accept missing values.
             regressor.fit(X, target, **fit_params)
         # Attributes are set only now: a fit that fails does not change an earlier model.
-        learned: Attributes = {"regressor_": regressor, "region_": raw.region}
-        learned["_target_shape"] = shape[1:]  # some regressors drop a single column
-        learned["_hidden_mean"] = hidden
         n_features = raw.attributes.get("n_features_in_")
-        learned["_baselines"] = quick_baselines(X, n_features, C, weight, possible=possible, shared=bool(self.shared))
+        learned: Attributes = {
+            "regressor_": regressor,
+            "region_": raw.region,
+            "_target_shape": shape[1:],  # some regressors drop a single column
+            "_hidden_mean": hidden,
+            "_baselines": quick_baselines(X, n_features, C, weight, possible=possible, shared=bool(self.shared)),
+        }
         set_fitted(self, learned | raw.attributes)
 
     @property
@@ -252,9 +244,3 @@ def _fit_each(
         else:
             each.estimators_.append(DummyRegressor(strategy="constant", constant=0.0).fit([[0.0]], [0.0]))
     return each
-
-
-def _multi_output(regressor: BaseEstimator) -> bool:
-    """Whether a regressor, or the one inside a search, predicts several outputs; searches do not pass on this tag."""
-    inner = getattr(regressor, "estimator", None) if hasattr(regressor, "refit") else None
-    return bool(get_tags(regressor if inner is None else inner).target_tags.multi_output)

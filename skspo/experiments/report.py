@@ -6,7 +6,7 @@ import csv
 import io
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,21 +27,20 @@ COLORS = {
 }
 
 
-class Table:
+class Table(NamedTuple):
     """The trials of a study, by setting and method."""
 
-    def __init__(self, file: Path) -> None:
-        with file.open(newline="") as stream:
-            rows = list(csv.reader(stream))
-        self.names = rows[0][:-3]
-        self.values: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for row in rows[1:]:
-            self.values[tuple(row[:-3])][row[-2]].append(float(row[-1]))
+    names: list[str]
+    values: dict[tuple[str, ...], dict[str, list[float]]]
 
 
 def write_report(study: Study, file: Path, *, figures: bool = True) -> list[Path]:
     """Write summary.csv, summary.md and the figure next to ``trials.csv``; return what was written."""
-    table = Table(file)
+    with file.open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    table = Table(header[:-3], defaultdict(lambda: defaultdict(list)))
+    for row in rows:
+        table.values[tuple(row[:-3])][row[-2]].append(float(row[-1]))
     written = _summary(study, table, file.parent)
     return written + _figure(study, table, file.parent) if figures else written
 
@@ -87,12 +86,10 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
         _boxes(ax, sorted(settings, key=lambda setting: _number(setting[across])), across, table)
         named = [f"{value} model" if name == "model" else f"{name} {value}" for name, value in panel]
         ax.set_title(", ".join(named), fontsize=10)
-        ax.set_xlabel(study.across)
-        ax.set_ylabel(study.metric)
+        ax.set(xlabel=study.across, ylabel=study.metric)
     for name, sizes, trials in _curves(study, table):
         _draw_curve(axes[0, 0], sizes, trials, name)
-        axes[0, 0].set_xlabel(study.across)
-        axes[0, 0].set_ylabel(f"{study.metric}, relative to the smallest {study.across}")
+        axes[0, 0].set(xlabel=study.across, ylabel=f"{study.metric}, relative to the smallest {study.across}")
     for ax in axes.ravel()[n_panels:]:
         ax.set_visible(False)
     figure.suptitle(study.title, fontsize=11)
@@ -159,8 +156,7 @@ def _draw_curve(ax: Axes, x: np.ndarray, values: list[list[float]], name: str) -
     color = COLORS["SPO+"] if name == "polyhedron" else COLORS["SPO"]
     label = f"{name}: slope {_slope(x, values):.2f}"
     ax.errorbar(x, means / means[0], errors / means[0], color=color, marker="o", capsize=2, label=label)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     ax.grid(alpha=0.3, which="both")
 
 

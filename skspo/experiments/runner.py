@@ -10,6 +10,7 @@ Workers end with the run: an exception stops them, and they watch whether the pr
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import platform
@@ -95,15 +96,21 @@ def run_study(
         file.unlink()
     write_atomically(manifest_file, json.dumps(_manifest(settings, trials), indent=2) + "\n")
     conditions = study.conditions(quick) if conditions is None else conditions
-    columns = [*sorted({name for condition in conditions for name in condition}), "trial", "method", "value"]
-    done = _read_complete(file, study, columns)
+    names = sorted({name for condition in conditions for name in condition})
+    columns = [*names, "trial", "method", "value"]
+
+    def cells(condition: Condition, trial: int) -> tuple[str, ...]:
+        values = (json.dumps(condition[name]).strip('"') if name in condition else "" for name in names)
+        return *values, str(trial)
+
+    done, todo = _read(file, columns), []
+    for trial in range(trials):
+        for condition in conditions:
+            rows = done.get(cells(condition, trial), [])
+            if [row[-2] for row in rows] != study.methods(condition):
+                done.pop(cells(condition, trial), None)
+                todo.append((condition, trial))
     _rewrite(file, columns, done)
-    todo = [
-        (condition, trial)
-        for trial in range(trials)
-        for condition in conditions
-        if (key_of(condition), trial) not in done
-    ]
     activity = Activity(study.name, verbose, len(todo), "trials")
     runs = Parallel(n_jobs=count_workers(jobs, len(todo)), return_as="generator_unordered")(
         delayed(_one)(study, condition, trial, seed, optimizer, os.getpid()) for condition, trial in todo
@@ -111,7 +118,8 @@ def run_study(
     try:
         with activity:
             for condition, trial, values in runs:
-                done[key_of(condition), trial] = _rows(condition, trial, values, columns)
+                fixed = cells(condition, trial)
+                done[fixed] = [[*fixed, method, repr(value)] for method, value in values.items()]
                 _rewrite(file, columns, done)
                 activity.advance()
                 activity.update("")
@@ -163,57 +171,31 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, name="skspo-watch", daemon=True).start()
 
 
-def _rows(condition: Condition, trial: int, values: dict[str, float], columns: list[str]) -> list[list[str]]:
-    fixed = [json.dumps(condition[name]) if name in condition else "" for name in columns[:-3]]
-    return [[*fixed, str(trial), method, repr(value)] for method, value in values.items()]
-
-
-def _line(row: list[str]) -> str:
-    return ",".join(f'"{cell}"' if "," in cell else cell.replace('"', "") for cell in row) + "\n"
-
-
-def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[str, int], list[list[str]]]:
-    """Trials with the results of all methods; incomplete ones are left out."""
-    if not file.exists():
-        return {}
-    text = file.read_text(errors="replace")  # a damaged trial is repeated
+def _read(file: Path, columns: list[str]) -> dict[tuple[str, ...], list[list[str]]]:
+    """Rows of each trial, by its setting and number; damaged ones are left out, so that the trial is repeated."""
+    text = file.read_text(errors="replace") if file.exists() else ""
     rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
-    if not rows:
-        return {}
-    if rows[0] != columns:
+    if rows and rows[0] != columns:
         raise ValueError(
             f"{file} has the columns {rows[0]}, not {columns}: it is of another version or study. Use another --out, "
             "or --no-resume to discard it."
         )
-    found: dict[tuple[str, int], list[list[str]]] = {}
+    found: dict[tuple[str, ...], list[list[str]]] = {}
     for row in rows[1:]:
-        try:
+        with suppress(ValueError, IndexError):
             float(row[-1])
-        except (ValueError, IndexError):
-            continue
-        if len(row) != len(columns) or not row[-3].isdecimal():
-            continue
-        condition = {name: _value(cell) for name, cell in zip(columns[:-3], row, strict=False) if cell != ""}
-        found.setdefault((key_of(condition), int(row[-3])), []).append(row)
-    complete = {}
-    for (key, trial), trial_rows in found.items():
-        if [row[-2] for row in trial_rows] == study.methods(json.loads(key)):
-            complete[key, trial] = trial_rows
-    return complete
+            if len(row) == len(columns) and row[-3].isdecimal():
+                found.setdefault(tuple(row[:-2]), []).append(row)
+    return found
 
 
-def _value(cell: str) -> object:
-    try:
-        return json.loads(cell)
-    except json.JSONDecodeError:
-        return cell
-
-
-def _rewrite(file: Path, columns: list[str], done: dict[tuple[str, int], list[list[str]]]) -> None:
-    lines = [_line(columns)]
-    for task in sorted(done, key=lambda task: (task[0], task[1])):
-        lines += [_line(row) for row in done[task]]
-    write_atomically(file, "".join(lines))
+def _rewrite(file: Path, columns: list[str], done: dict[tuple[str, ...], list[list[str]]]) -> None:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    for task in sorted(done, key=lambda task: (task[:-1], int(task[-1]))):
+        writer.writerows(done[task])
+    write_atomically(file, stream.getvalue())
 
 
 def _manifest(settings: dict[str, object], trials: int) -> dict[str, object]:

@@ -12,6 +12,7 @@ from .._utils.errors import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 OneOrTwoAxes: TypeAlias = "Axes | Sequence[Axes] | np.ndarray | None"
 
@@ -70,15 +71,17 @@ def line_style(k: int) -> dict[str, Any]:
     return {"color": COLORS[k % len(COLORS)], "linestyle": ("-", "--", ":")[k // len(COLORS) % 3]}
 
 
-def legend_right(ax: Axes) -> None:
-    """Put the legend to the right of the Axes, where it covers no data."""
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+def part_of_colors(cmap: str | Colormap, low: float, high: float) -> Colormap:
+    """Part of a color map."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps.get_cmap(cmap)(np.linspace(low, high, 256)))
 
 
 def legend_above(ax: Axes, title: str = "", **kwargs: Any) -> None:
     """Put the legend above the Axes, where it covers no data, and the title above it."""
-    style = {"ncols": 3, **kwargs}
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.1, frameon=False, **style)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.1, frameon=False, ncols=3, **kwargs)
     if title:
         ax.set_title(title, pad=26)
 

@@ -125,28 +125,23 @@ class ConvergenceDisplay:
             plt = pyplot(type(self).__name__)
             _, ax = plt.subplots(2, 1, sharex=True, figsize=(6, 5), layout="constrained")
         self.axes_ = one_or_two(ax)
+        top, self.ax_ = self.axes_[0] if len(self.axes_) == 2 else None, self.axes_[-1]
+        self.figure_ = self.ax_.figure
         self.objective_lines_, self.bound_lines_, self.gap_lines_ = [], [], []
-        style = {"marker": ".", "markersize": 5, "linewidth": 1.3, **kwargs}
         for k, (name, history) in enumerate(self.histories.items()):
-            own = {"color": line_style(k)["color"], **style}
-            time = history["time"]
-            proved = np.isfinite(history["lower_bound"])
-            if len(self.axes_) == 2:
-                top = self.axes_[0]
+            own = {"color": line_style(k)["color"], "marker": ".", "markersize": 5, "linewidth": 1.3, **kwargs}
+            time, bound = history["time"], history["lower_bound"]
+            proved = np.isfinite(bound)
+            if top is not None:
                 self.objective_lines_ += top.plot(time, history["objective"], label=name, **own)
-                self.bound_lines_ += top.plot(
-                    time[proved], history["lower_bound"][proved], **{"linestyle": "--", **own, "alpha": 0.7}
-                )
+                dashed = {"linestyle": "--", **own, "alpha": 0.7}
+                self.bound_lines_ += top.plot(time[proved], bound[proved], **dashed)
             # The axis is logarithmic: draw a gap of zero at machine precision.
             gap = np.maximum(history["duality_gap"][proved], np.finfo(float).eps)
-            self.gap_lines_ += self.axes_[-1].plot(time[proved], gap, label=name, **own)
-        if len(self.axes_) == 2:
-            top = self.axes_[0]
-            top.set_ylabel("objective (solid)\nlower bound (dashed)")
-            top.set_ylim(*self._range())
-        self.ax_ = self.axes_[-1]
-        self.ax_.set_yscale("log")
-        self.ax_.set(xlabel="seconds", ylabel="relative duality gap")
+            self.gap_lines_ += self.ax_.plot(time[proved], gap, label=name, **own)
+        if top is not None:
+            top.set(ylabel="objective (solid)\nlower bound (dashed)", ylim=self._range())
+        self.ax_.set(yscale="log", xlabel="seconds", ylabel="relative duality gap")
         for tol in sorted(set(self.tols.values())):
             self.ax_.axhline(tol, color="0.5", linewidth=0.8, linestyle=":")
             self.ax_.annotate(
@@ -155,11 +150,10 @@ class ConvergenceDisplay:
             )  # fmt: skip
         if len(self.histories) > 1:
             legend_above(self.axes_[0])
-        elif self.histories:
-            if len(self.axes_) == 2:
-                self.axes_[0].set_title(next(iter(self.histories)))
-            self._mark_steps(next(iter(self.histories.values())))
-        self.figure_ = self.ax_.figure
+        for name, history in self.histories.items() if len(self.histories) == 1 else ():
+            self._mark_steps(history)
+            if top is not None:
+                top.set_title(name)
         return self
 
     def _mark_steps(self, history: Mapping[str, np.ndarray]) -> None:

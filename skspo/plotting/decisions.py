@@ -16,14 +16,13 @@ from ..losses import check_costs, check_existing
 from ..regions import Assignment, Knapsack, ShortestPath, Simplex, TravellingSalesman
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import COLORS, axes_for, check_sample, legend_above, pyplot
+from ._common import COLORS, axes_for, check_sample, legend_above, part_of_colors, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.colors import Colormap
     from matplotlib.container import BarContainer
-    from matplotlib.image import AxesImage
 
 CHOSEN, BEST, *_ = COLORS
 
@@ -87,8 +86,8 @@ class DecisionDisplay:
     >>> display = DecisionDisplay.from_estimator(model, X[:5], sample=3)
     """
 
-    chosen_: AxesImage | LineCollection | PathCollection | BarContainer
-    best_: AxesImage | LineCollection | PathCollection | BarContainer | None
+    chosen_: Any
+    best_: Any
 
     def __init__(
         self,
@@ -134,10 +133,8 @@ class DecisionDisplay:
             Features.
         C : array-like of shape (n_samples, d) or None, default=None
             True costs; None if they are not known yet.
-        region : Region or None, default=None
-            Where decisions are made; None means the estimator's own ``region_``.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
+        region, region_params
+            As in :func:`skspo.decision_report`.
         **kwargs
             Passed to :meth:`plot`, such as ``ax``.
 
@@ -237,8 +234,6 @@ class DecisionDisplay:
             self._paths(ax, i, graph, cmap, colorbar)
         elif isinstance(self.region, Assignment):
             self._pairs(ax, i, names, cmap, colorbar)
-        elif isinstance(self.region, Knapsack):
-            self._items(ax, i, names)
         else:
             self._bars(ax, i, names)
         return self
@@ -291,16 +286,16 @@ class DecisionDisplay:
         costs = self.C[i].reshape(shape)
         if self.possible is not None:
             costs = np.ma.masked_array(costs, ~self.possible[i].reshape(shape))
-        image = ax.imshow(costs, cmap=_shades(cmap, 0.05, 0.75), aspect="equal")
+        image = ax.imshow(costs, cmap=part_of_colors(cmap or "Greys", 0.05, 0.75), aspect="equal")
         ax.set_facecolor("white")
         size = 15.0 * min(1.0, 14.0 / max(shape))  # the side of a mark in points
 
         def marks(W: np.ndarray, best: bool) -> PathCollection:
             rows, columns = np.divmod(np.flatnonzero(W > 1e-6), shape[1])
-            style: dict[str, Any] = {"facecolors": "none", "edgecolors": CHOSEN, "linewidths": 0.22 * size}
-            style = {"marker": "s", "label": "chosen", **style}
-            if best:
-                style = {"marker": "o", "label": "best in hindsight", "color": BEST}
+            style: dict[str, Any] = {"marker": "o", "label": "best in hindsight", "color": BEST}
+            if not best:
+                style = {"facecolors": "none", "edgecolors": CHOSEN, "linewidths": 0.22 * size}
+                style |= {"marker": "s", "label": "chosen"}
             return ax.scatter(columns, rows, s=((0.6 if best else 1.3) * size) ** 2 * W[W > 1e-6], **style)
 
         self._draw(i, marks)
@@ -321,7 +316,8 @@ class DecisionDisplay:
 
         # Leave out the palest quarter, so that the cheapest edge is visible.
         lanes = side_by_side(graph.ends)
-        roads = LineCollection(list(lanes), cmap=_shades(cmap, 0.25, 1.0), linewidths=2.5, zorder=1, capstyle="round")
+        shades = part_of_colors(cmap or "Greys", 0.25, 1.0)
+        roads = LineCollection(list(lanes), cmap=shades, linewidths=2.5, zorder=1, capstyle="round")
         roads.set_array(self.C[i])
         ax.add_collection(roads)
 
@@ -350,52 +346,38 @@ class DecisionDisplay:
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.07)
         ax.set(xticks=[], yticks=[])
-        for side in ax.spines.values():
-            side.set_visible(False)
+        ax.spines[:].set_visible(False)
         legend_above(ax, self._summary(i))
         if colorbar:
             self._add_colorbar(ax, roads, "an edge")
 
-    def _items(self, ax: Axes, i: int, names: np.ndarray) -> None:
-        weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))
-        value, what = self.C[i], self._what("predicted ", "true ")
-        alone = len(weights) == 1
-        order = np.argsort(-value / (np.maximum(weights[0], 1e-12) if alone else 1.0), kind="stable")
-        ax.bar(np.arange(len(order)), value[order], width=0.9, color="0.9", label="left behind")
-        self._pairs_of_bars(ax, i, lambda W: (W * value)[order], 0.45)
-        ax.set(xlabel=f"items, by {what}" + " per weight" * alone, ylabel=what)
-        self._finish_bars(ax, i, names[order])
-
     def _bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
-        self._pairs_of_bars(ax, i, lambda W: W, 0.4)
-        ax.axhline(0.0, color="0.4", linewidth=0.6)
-        ax.set(xlabel="decision variable", ylabel="decision")
-        self._finish_bars(ax, i, names)
-
-    def _pairs_of_bars(self, ax: Axes, i: int, height: Callable[[np.ndarray], np.ndarray], width: float) -> None:
         """Bars of the decision made and of the best one, side by side."""
+        at, height, width = np.arange(len(names)), np.ones(len(names)), 0.4
+        if isinstance(self.region, Knapsack):
+            weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))
+            height, width, what = self.C[i], 0.45, self._what("predicted ", "true ")
+            alone = len(weights) == 1
+            order = np.argsort(-height / (np.maximum(weights[0], 1e-12) if alone else 1.0), kind="stable")
+            ax.bar(at, height[order], width=0.9, color="0.9", label="left behind")
+            ax.set(xlabel=f"items, by {what}" + " per weight" * alone, ylabel=what)
+        else:
+            order = at
+            ax.axhline(0.0, color="0.4", linewidth=0.6)
+            ax.set(xlabel="decision variable", ylabel="decision")
 
         def bars(W: np.ndarray, best: bool) -> BarContainer:
             shift = 0.0 if self.W_best is None else 0.5 * width if best else -0.5 * width
             color, label = (BEST, "best in hindsight") if best else (CHOSEN, "chosen")
-            return ax.bar(np.arange(len(W)) + shift, height(W), width=width, color=color, label=label)
+            return ax.bar(at + shift, (W * height)[order], width=width, color=color, label=label)
 
         self._draw(i, bars)
-
-    def _finish_bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
+        names = names[order]
         shown = names if len(names) <= MOST_ENTRIES else names[:0]
         ax.set_xticks(range(len(shown)), shown, rotation=90 if max(map(len, names)) > 3 else 0)
         if len(names) > 15:
             ax.tick_params(axis="x", labelsize="small")
         legend_above(ax, self._summary(i))
-
-
-def _shades(cmap: str | Colormap | None, low: float, high: float) -> Colormap:
-    """Part of a color map, grey by default."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(colormaps.get_cmap(cmap or "Greys")(np.linspace(low, high, 256)))
 
 
 def _name_columns(ax: Axes, names: Sequence[str] | np.ndarray) -> None:

@@ -98,13 +98,10 @@ class LossDisplay:
             raise ValueError(f"{cls.__name__}.from_estimators takes two estimators, got {len(named)}.")
         for estimator in named.values():
             check_frames(estimator, region, X=X, C=C)
-        predictions = [estimator.predict(X) for estimator in named.values()]
-        true, first = check_costs(C, predictions[0])
-        _, second = check_costs(C, predictions[1])
+        (true, first), (_, second) = (check_costs(C, estimator.predict(X)) for estimator in named.values())
         i = check_sample(sample, len(true))
         kwargs = {"names": tuple(named), "title": f"sample {i}: SPO and SPO+ loss", **kwargs}
-        region = fitted_region(list(named.values())[1], region)
-        return cls.from_predictions(true[i], first[i], second[i], region, **kwargs)
+        return cls.from_predictions(true[i], first[i], second[i], fitted_region(estimator, region), **kwargs)
 
     @classmethod
     def from_predictions(
@@ -146,19 +143,20 @@ class LossDisplay:
         region = check_region(region, n_dim=true.shape[1])
         best = region.argmin(true)
 
-        def decide(positions: np.ndarray) -> np.ndarray:
-            return region.decide(start + positions[:, None] * (end - start))
+        def predict(positions: np.ndarray) -> np.ndarray:
+            return start + positions[:, None] * (end - start)
 
         def spo(decisions: np.ndarray) -> np.ndarray:
             return (decisions - best) @ region.to_min(true).T
 
         positions = np.linspace(*limits, n_points)
-        C_hat = start + positions[:, None] * (end - start)
+        C_hat = predict(positions)
+        decisions = region.decide(C_hat)
         C, W = np.repeat(true, n_points, axis=0), np.repeat(best, n_points, axis=0)
-        changes = find_jumps(decide, positions, decide(positions))
+        changes = find_jumps(lambda at: region.decide(predict(at)), positions, decisions)
         return cls(
             positions=positions,
-            spo=np.einsum("ij,ij->i", region.to_min(C), region.decide(C_hat) - W),
+            spo=np.einsum("ij,ij->i", region.to_min(C), decisions - W),
             spo_plus=SPOPlusLoss(region).value(C, C_hat, W),
             jumps=Jumps(changes.at, spo(changes.before), spo(changes.after)),
         ).plot(**kwargs)
@@ -190,13 +188,12 @@ class LossDisplay:
         """
         ax = axes_for(self, ax, (6.0, 4.0))
         at, spo = with_gaps(self.positions, self.spo[:, None], self.jumps)
-        styles = [
-            {"color": color, "linewidth": 2.5, "label": label, **kwargs}
-            for color, label in zip(COLORS, ("SPO loss", "SPO+ loss"), strict=False)
-        ]
+        style = {"linewidth": 2.5, **kwargs}
         self.lines_ = [
-            *ax.plot(at, spo[:, 0], **styles[0]),
-            *ax.plot(self.positions, self.spo_plus, **{"linestyle": "--", **styles[1]}),
+            *ax.plot(at, spo[:, 0], **{"color": COLORS[0], "label": "SPO loss", **style}),
+            *ax.plot(
+                self.positions, self.spo_plus, **{"color": COLORS[1], "linestyle": "--", "label": "SPO+ loss", **style}
+            ),
         ]
         for k, jump in enumerate(self.jumps.at):
             label = "decision jumps" if k == 0 else None

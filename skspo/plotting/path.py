@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._training.fitted import check_frames
 from ..metrics import spo_loss, spo_plus_loss
 from ..regions.base import Region
-from ._common import FEW, axes_for, legend_right, line_style, pyplot
+from ._common import FEW, axes_for, line_style, part_of_colors, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,8 +133,8 @@ class RegularizationPathDisplay:
         if X is not None and C is not None:
             check_frames(None, region, X=X, C=C)
             predictions = [np.asarray(X) @ B.T + b for B, b in zip(coefs, intercepts, strict=True)]
-            for name, metric in (("SPO+ loss", spo_plus_loss), ("SPO loss", spo_loss)):
-                losses[name] = np.array([metric(C, C_hat, region) for C_hat in predictions])
+            losses["SPO+ loss"] = np.array([spo_plus_loss(C, C_hat, region) for C_hat in predictions])
+            losses["SPO loss"] = np.array([spo_loss(C, C_hat, region) for C_hat in predictions])
         return cls(alphas=alphas, losses=losses, coefs=coefs).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
@@ -153,12 +153,10 @@ class RegularizationPathDisplay:
         -------
         self : RegularizationPathDisplay
         """
-        have = {"loss": bool(self.losses), "coef": self.coefs is not None}
-        if kind is None:
-            kind = "loss" if self.losses else "coef"
-        if kind not in have:
+        kind = kind or ("loss" if self.losses else "coef")
+        if kind not in ("loss", "coef"):
             raise ValueError(f"kind must be 'loss' or 'coef', got {kind!r}.")
-        if not have[kind]:
+        if not self.losses if kind == "loss" else self.coefs is None:
             raise ValueError(
                 f"kind={kind!r} has nothing to draw: losses come from a cross-validated estimator, or from a path with "
                 "test data; coefficients come from a path."
@@ -176,19 +174,17 @@ class RegularizationPathDisplay:
             self._draw_coefs(ax, at, kwargs)
             ax.axhline(0.0, color="0.6", linewidth=0.6, zorder=0)
             ax.set(ylabel="coefficient")
-        ax.set_xscale("log")
-        ax.set_xlabel("strength of the penalty, alpha")
+        ax.set(xscale="log", xlabel="strength of the penalty, alpha")
         for position, label in ticks:
             ax.axvline(position, color="0.85", linewidth=6, zorder=0)
-            ax.annotate(
-                label, (position, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize="small"
-            )
+            place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+            ax.annotate(label, (position, 1), fontsize="small", **place)
         self.chosen_line_ = None
         if self.chosen is not None:
             (k,) = np.flatnonzero(self.alphas == self.chosen)[:1]
             self.chosen_line_ = ax.axvline(at[k], color="black", linewidth=1, linestyle="--", label="chosen")
         if ax.get_legend_handles_labels()[0]:
-            legend_right(ax)
+            ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)  # where it covers no data
         return self
 
     def _draw_coefs(self, ax: Axes, at: np.ndarray, kwargs: dict[str, Any]) -> None:
@@ -197,21 +193,17 @@ class RegularizationPathDisplay:
         _, d, p = B.shape
         many = d * p > FEW
         if many:
-            from matplotlib import colormaps
             from matplotlib.cm import ScalarMappable
-            from matplotlib.colors import ListedColormap, Normalize
+            from matplotlib.colors import Normalize
 
             # Without the palest colors, which are hard to see on white.
-            scale = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.9, 256)))
-            shades = ScalarMappable(Normalize(0, max(p, 2) - 1 if p > 1 else d - 1), scale)
-            ax.figure.colorbar(shades, ax=ax, label="number of the feature" if p > 1 else "number of the cost")
+            shades = ScalarMappable(Normalize(0, (p if p > 1 else d) - 1), part_of_colors("viridis", 0.0, 0.9))
+            ax.figure.colorbar(shades, ax=ax, label=f"number of the {'feature' if p > 1 else 'cost'}")
         for i, j in np.ndindex(d, p):
-            own: dict[str, Any] = (
-                {"linewidth": 1.0, "color": shades.to_rgba(j if p > 1 else i)}
-                if many
-                else {"linewidth": 1.5, "label": f"cost {i}, feature {j}", **line_style(i * p + j)}
-            )
-            self.lines_ += ax.plot(at, B[:, i, j], **{**own, **kwargs})
+            own: dict[str, Any] = {"linewidth": 1.5, "label": f"cost {i}, feature {j}", **line_style(i * p + j)}
+            if many:
+                own = {"linewidth": 1.0, "color": shades.to_rgba(j if p > 1 else i)}
+            self.lines_ += ax.plot(at, B[:, i, j], **own | kwargs)
 
     def _positions(self) -> tuple[np.ndarray, list[tuple[float, str]]]:
         """Positions on a logarithmic axis, and labels of zero and infinity."""

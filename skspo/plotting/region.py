@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from ..estimators._report import ORACLE_TOLERANCE
+from ..regions._tolerances import SOLVER
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._common import FEW, Jumps, OneOrTwoAxes, find_jumps, legend_above, line_style, one_or_two, pyplot, with_gaps
@@ -127,7 +127,7 @@ class RegionDisplay:
             raise ValueError(f"RegionDisplay draws regions with 2 or 3 decision variables, got {d}.")
         hull = region.argmin(np.random.default_rng(0).normal(size=(2000, d)))
         _, spread, directions = np.linalg.svd(hull - hull.mean(axis=0), full_matrices=False)
-        k = int(np.count_nonzero(spread > ORACLE_TOLERANCE * max(spread[0], 1e-300)))
+        k = int(np.count_nonzero(spread > SOLVER * max(spread[0], 1e-300)))
         if k < 2:
             raise ValueError("RegionDisplay: the region is a point or a segment; there is nothing to turn around.")
         basis = np.eye(d) if k == d else _upright(directions[:2])
@@ -281,10 +281,9 @@ class RegionDisplay:
             ax.plot(degrees, own, label=f"$w_{j + 1}$", linewidth=widths[j], **line_style(j))[0]
             for j, own in enumerate(values.T)
         ]
-        for j in range(values.shape[1]):
-            ax.vlines(
-                jumps.at, jumps.before[:, j], jumps.after[:, j], color="0.6", linestyle=":", linewidth=1, zorder=0
-            )
+        dotted: dict[str, Any] = {"color": "0.6", "linestyle": ":", "linewidth": 1, "zorder": 0}
+        for before, after in zip(jumps.before.T, jumps.after.T, strict=True):
+            ax.vlines(jumps.at, before, after, **dotted)
         low, extent = self.decisions.min(), np.ptp(self.decisions)
         ax.pcolormesh(
             np.linspace(0.0, 360.0, 361),

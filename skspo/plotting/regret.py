@@ -90,14 +90,10 @@ class RegretDisplay:
             Features, preferably of samples that were not used for fitting.
         C : array-like of shape (n_samples, d)
             True costs.
-        region : Region or None, default=None
-            Where decisions are made; None means the ``region_`` of each estimator.  Other regressors need it.
+        region, offset, region_params
+            As in :func:`skspo.decision_report`.
         normalize : bool, default=False
             Divide by the mean size of the best costs, so that the mean of each box is minus the model's ``score``.
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the models predict.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`~skspo.row_params`).
         **kwargs
             Passed to :meth:`plot`, such as ``ax``.
 
@@ -106,16 +102,15 @@ class RegretDisplay:
         display : RegretDisplay
         """
         pyplot(cls.__name__)
+        metric = normalized_spo_loss if normalize else spo_loss
+        known: Any = {"offset": offset, "region_params": region_params}
         regrets = {}
         for name, estimator in check_named(estimators, cls.__name__).items():
-            metric = normalized_spo_loss if normalize else spo_loss
-            check_metadata(estimator, cls.__name__, offset=offset, region_params=region_params)
-            check_frames(estimator, region, X=X, C=C, offset=offset, region_params=region_params)
+            check_metadata(estimator, cls.__name__, **known)
+            check_frames(estimator, region, X=X, C=C, **known)
             with metadata_checked():
                 C_hat = estimator.predict(X)
-            regrets[name] = metric(
-                C, C_hat, fitted_region(estimator, region), per_sample=True, offset=offset, region_params=region_params
-            )
+            regrets[name] = metric(C, C_hat, fitted_region(estimator, region), per_sample=True, **known)
         return cls(regrets=regrets, normalized=normalize).plot(**kwargs)
 
     @classmethod
@@ -167,10 +162,8 @@ class RegretDisplay:
         """
         pyplot(cls.__name__)
         metric = normalized_spo_loss if normalize else spo_loss
-        regrets = {
-            name: metric(C, C_hat, region, per_sample=True)
-            for name, C_hat in check_named(predictions, cls.__name__).items()
-        }
+        named = check_named(predictions, cls.__name__)
+        regrets = {name: metric(C, C_hat, region, per_sample=True) for name, C_hat in named.items()}
         return cls(regrets=regrets, normalized=normalize).plot(**kwargs)
 
     def plot(
@@ -196,10 +189,9 @@ class RegretDisplay:
         """
         from matplotlib.collections import LineCollection
 
-        names, values = list(self.regrets), list(self.regrets.values())
-        check_consistent_length(*values)
-        unit = 100.0 if self.normalized else 1.0
-        values = [unit * v for v in values]
+        check_consistent_length(*self.regrets.values())
+        names, unit = list(self.regrets), 100.0 if self.normalized else 1.0
+        values = [unit * regret for regret in self.regrets.values()]
         ax = axes_for(self, ax, (min(max(1.5 * len(names) + 1.0, 4.0), 12.0), 4.5))
         n = len(values[0])
         shown = np.unique(np.linspace(0, n - 1, min(n, max_points)).astype(int))
@@ -207,15 +199,13 @@ class RegretDisplay:
         shift = 0.14 * np.random.RandomState(0).uniform(-1, 1, size=shown.size)
         positions = np.arange(1, len(names) + 1)
         self.pairs_ = None
+        points = [np.stack([at + shift, v[shown]], axis=1) for at, v in zip(positions, values, strict=True)]
         if len(names) > 1:
-            paths = [np.stack([at + shift, v[shown]], axis=1) for at, v in zip(positions, values, strict=True)]
-            lines = list(np.stack(paths, axis=1))
+            lines = list(np.stack(points, axis=1))
             self.pairs_ = LineCollection(lines, colors="0.6", linewidths=0.5, alpha=0.3, zorder=1)
             ax.add_collection(self.pairs_)
-        self.points_ = [
-            ax.scatter(at + shift, v[shown], s=9, color="tab:blue", alpha=0.45, linewidths=0, zorder=2)
-            for at, v in zip(positions, values, strict=True)
-        ]
+        dots: dict[str, Any] = {"s": 9, "color": "tab:blue", "alpha": 0.45, "linewidths": 0, "zorder": 2}
+        self.points_ = [ax.scatter(*own.T, **dots) for own in points]
         style: dict[str, Any] = {
             "positions": positions,
             "widths": 0.5,
@@ -230,10 +220,10 @@ class RegretDisplay:
         # Wrap names, so that they do not overlap.
         names = [fill(name, 12 if len(names) > 4 else 20) for name in names]
         ax.set_xticks(positions, [f"{name}\nmean {v.mean():.3g}{sign}" for name, v in zip(names, values, strict=True)])
-        ax.set_xlim(0.4, len(names) + 0.6)
         ends = [float(line.get_ydata().max()) for name in ("whiskers", "means") for line in self.boxes_[name]]
         top = max(*ends, *(float(np.quantile(v, in_view)) for v in values)) or 1.0
-        ax.set_ylim(-0.02 * top, 1.07 * top)  # from below zero, so that samples at zero are visible
+        # From below zero, so that samples at zero are visible.
+        ax.set(xlim=(0.4, len(names) + 0.6), ylim=(-0.02 * top, 1.07 * top))
         for at, v in zip(positions, values, strict=True):
             beyond = int((v > 1.07 * top).sum())
             if beyond:
