@@ -237,12 +237,10 @@ def strong_convexity(region: Region, n_dim: int, A: ArrayLike | None = None) -> 
 
 def check_norm(A: ArrayLike, d: int) -> np.ndarray:
     """Return the matrix of an A-norm: symmetric, positive definite, of shape (d, d)."""
-    A_arr = read_symmetric("the matrix of a norm, A", A, d)
+    A_arr = read_symmetric("strong_convexity: A", A, d)
     smallest, largest = np.linalg.eigvalsh(A_arr)[[0, -1]]
     if smallest <= d * np.finfo(float).eps * abs(largest):
-        raise ValueError(
-            f"the matrix of a norm, A must be positive definite; its smallest eigenvalue is {smallest:.3g}."
-        )
+        raise ValueError(f"strong_convexity: A must be positive definite; its smallest eigenvalue is {smallest:.3g}.")
     return A_arr
 
 

@@ -360,7 +360,7 @@ BAD_CALLS = {
     "no-dimension": (lambda: region_geometry(sk.Simplex()), ValueError, "say which one"),
     "no-diameter": (
         lambda: LeastSquaresCalibration.from_region(sk.OracleRegion(lambda C: C, 2)), TypeError, "diameter"),
-    "norm-shape": (lambda: strong_convexity(BALL, 3, np.eye(2)), ValueError, "must have shape"),
+    "norm-shape": (lambda: strong_convexity(BALL, 3, np.eye(2)), ValueError, r"a square matrix of shape \(3, 3\)"),
     "norm-symmetric": (lambda: strong_convexity(BALL, 2, [[1.0, 0.5], [0.0, 1.0]]), ValueError, "symmetric"),
     "norm-definite": (lambda: strong_convexity(BALL, 2, np.diag([1.0, 0.0])), ValueError, "positive definite"),
     "delta-half": (lambda: generalization_bound(0.1, 1.0, 1.0, 10, 0.5), ValueError, "delta must be"),
