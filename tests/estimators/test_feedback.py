@@ -559,8 +559,12 @@ def test_metadata_is_routed():
 def test_pipelines_inside_and_outside():
     X, C, W = paths()
     seen = np.where(W > 0, C, np.nan)
-    inside = PartialFeedbackRegressor(make_pipeline(StandardScaler(), SPOPlusRegressor(GRID, alpha=0.1)), **LINEAR)
-    outside = make_pipeline(StandardScaler(), PartialFeedbackRegressor(SPOPlusRegressor(GRID, alpha=0.1), **LINEAR))
+    inside = PartialFeedbackRegressor(
+        make_pipeline(StandardScaler(), SPOPlusRegressor(GRID, alpha=0.1, tol=1e-10)), **LINEAR
+    )
+    outside = make_pipeline(
+        StandardScaler(), PartialFeedbackRegressor(SPOPlusRegressor(GRID, alpha=0.1, tol=1e-10), **LINEAR)
+    )
     inside.fit(X, seen)
     outside.fit(X, seen)
     assert inside.region_.n_dim == 12 and inside.score(X, seen) < 0
