@@ -162,7 +162,7 @@ def models(region: sk.Region, limit: float) -> dict[str, Any]:
         "relaxation": sk.SPOPlusRegressor(region, alpha=0.1, surrogate_region="relaxation", **options),
         "integers": sk.SPOPlusRegressor(region, alpha=0.1, **options),
         "relaxation CV": sk.SPOPlusRegressorCV(region, surrogate_region="relaxation", cv=3, **options),
-        "integers CV": sk.SPOPlusRegressorCV(region, cv=3, **options),
+        "integers CV": sk.SPOPlusRegressorCV(region, surrogate_region=None, cv=3, **options),
     }
 
 

@@ -48,9 +48,11 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusRegressor):
     ----------
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
-    surrogate_region : Region, "relaxation" or None, default=None
+    surrogate_region : Region, "relaxation", "auto" or None, default="auto"
         Train on this region instead; held-out decisions and scores still use ``region``.  "relaxation" is
-        ``region.relaxation()``, the region without integrality.
+        ``region.relaxation()``, the region without integrality.  "auto" takes the relaxation of integer programs with
+        too many decisions to list them: fits take seconds instead of minutes, and regrets are no higher
+        (``benchmarks/integer.py``).  None is ``region`` itself.
     alphas : array-like or None, default=None
         Candidates, at least 0, in standardized units (see Notes); infinity is the prior itself, unless
         ``prior="zero"``.  None means an automatic grid.
@@ -155,7 +157,7 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusRegressor):
         self,
         region: Region | None = None,
         *,
-        surrogate_region: Region | str | None = None,
+        surrogate_region: Region | str | None = "auto",
         alphas: ArrayLike | None = None,
         n_alphas: int = 20,
         l1_ratio: float = 0.0,

@@ -30,6 +30,7 @@ from .._utils.types import RandomState, RegionParams
 from ..data.chunks import ChunkedData, is_large_memmap
 from ..losses import Loss, SPOPlusLoss
 from ..regions.base import Region
+from ..regions.capabilities import knows_hull
 from ..regions.check import check_region, view_in_time
 from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_serves, history_of
 from ..solvers.any_loss import AnyLossSolver
@@ -51,6 +52,19 @@ def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int
     if n_jobs is not None and region.get_params(deep=False).get("n_jobs", 0) is None:
         region.set_params(n_jobs=n_jobs)
     return view_in_time(region, region_params, *shape)
+
+
+def easier_region(region: Region, here: Region) -> Region | None:
+    """The relaxation of a region of integers whose decisions are not listed; None if training needs no other region.
+
+    ``here`` is the region with the parameters of the samples.
+    """
+    if knows_hull(here):
+        return None
+    try:
+        return region.relaxation()
+    except TypeError:  # there is none
+        return None
 
 
 def warn_shortfall(objective: LinearObjective, result: Result, solver: Solver) -> None:
@@ -154,13 +168,15 @@ class LinearSPOPlusRegressor(DecisionRegressor):
         with deadline.enforced():
             region = check_region(self.region, n_dim=shape[1])
             here = rows_of(region, region_params, shape, n_jobs)
+            if isinstance(surrogate, str) and surrogate == "auto":
+                surrogate = easier_region(region, here)
             if surrogate is None:
                 return region, here, here
             with errors_note("This is about surrogate_region, the region to train on, with the same region_params."):
                 if isinstance(surrogate, str):
                     if surrogate != "relaxation":
                         raise ValueError(
-                            f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate)}."
+                            f"surrogate_region must be a Region, 'relaxation', 'auto' or None, got {shown(surrogate)}."
                         )
                     surrogate = region.relaxation()
                 training_region = check_region(surrogate, n_dim=shape[1])
@@ -252,9 +268,10 @@ class SPOPlusRegressor(PartialFitMixin, LinearSPOPlusRegressor):
     ----------
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
-    surrogate_region : Region, "relaxation" or None, default=None
+    surrogate_region : Region, "relaxation", "auto" or None, default=None
         Train on this region instead; decisions and scores still use ``region``.  "relaxation" is
-        ``region.relaxation()``, the region without integrality.
+        ``region.relaxation()``, the region without integrality.  "auto" takes it for integer programs with too many
+        decisions to list them, as :class:`SPOPlusRegressorCV` does.
     loss : Loss or None, default=None
         Loss to minimize instead of the SPO+ loss, such as one of your own (see the guide, "Add a loss").  There is no
         bound for it: ``lower_bound_`` is -inf.

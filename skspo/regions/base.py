@@ -32,7 +32,7 @@ from .._utils.versioning import VersionedState
 from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
 from ._rows import RowData, RowNames, name_row, read_names, read_rows, rows_named
-from .capabilities import Memory, equalities_of, has, project_visible
+from .capabilities import Memory, equalities_of, knows_hull, project_visible
 
 #: parameters of a region, dimension, what was prepared for them, and their contents
 Entry: TypeAlias = tuple[tuple[object, ...], int, Any, list[Content]]
@@ -279,8 +279,8 @@ class Region(VersionedState, BaseEstimator):
         >>> Simplex().relaxation()
         Simplex()
         """
-        if any(has(self, name) for name in ("standard_form", "quadratic_form", "support_epigraph")):
-            return self  # these forms describe the convex hull
+        if knows_hull(self):
+            return self
         raise TypeError(
             f"{self.label} has no relaxation: nothing but its oracle is known. Pass an easier region that contains it, "
             "for example a Polyhedron, as surrogate_region."

@@ -127,6 +127,11 @@ def has(region: object, name: str) -> bool:
     return hasattr(region, name) and not (name in PLAIN_ONLY and getattr(region, "_varies", False))
 
 
+def knows_hull(region: object) -> bool:
+    """Whether one of the forms of the region describes its convex hull, as those of listed decisions do."""
+    return any(has(region, name) for name in ("standard_form", "quadratic_form", "support_epigraph"))
+
+
 def missing(region: object, names: Iterable[str]) -> list[str]:
     """Return those of the named capabilities that the region does not offer."""
     return [name for name in names if not has(region, name)]

@@ -30,7 +30,7 @@ from .._training.run import Run
 from .._utils.limits import Budget, TimeIsUp
 from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
-from ..regions.capabilities import has
+from ..regions.capabilities import has, knows_hull
 from .auto import SOLVERS, SolverOptions, make_solvers
 from .base import STEP, Progress, Result, Solver, Status, combined
 from .checks import (
@@ -48,9 +48,6 @@ from .checks import (
 from .product import fit_factors
 from .spo.descent import least_absolute
 from .steps import fit_heavy_rows, fit_relaxation, fit_sample
-
-#: forms of convex regions, which have no relaxation
-CONVEX = ("standard_form", "quadratic_form", "support_epigraph")
 
 #: budget of the first turn, as a multiple of the estimate of the first solver
 FIRST_TURN = 2.0
@@ -79,7 +76,7 @@ def minimize(
             check_decided(objective, run)  # the choice may prepare the region
             if has(objective.region, "blocks") and (found := fit_factors(objective, run, options, start, minimize)):
                 return found
-            if start is None and not any(has(objective.region, form) for form in CONVEX):
+            if start is None and not knows_hull(objective.region):
                 reference = fit_relaxation(objective, run, options, minimize)
                 start = reference[0][0] if reference else None
             light = not all_rows and isinstance(objective, InMemoryObjective) and objective.light.any()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from regions_list import REGIONS
 from scipy.optimize import LinearConstraint, linprog
 
@@ -126,7 +126,7 @@ def oracle(c):
 UNKNOWN = sk.OracleRegion(oracle, 6)
 MISTAKES = {
     "another word": (lambda: sk.SPOPlusRegressor(PACK, surrogate_region="relax").fit(X, C), ValueError,
-                     "surrogate_region must be a Region, 'relaxation' or None, got 'relax'"),
+                     "surrogate_region must be a Region, 'relaxation', 'auto' or None, got 'relax'"),
     "another word, cv": (lambda: sk.SPOPlusRegressorCV(PACK, surrogate_region="lp").fit(X, C), ValueError, "got 'lp'"),
     "a number": (lambda: sk.SPOPlusRegressor(PACK, surrogate_region=1).fit(X, C), TypeError, "must be a Region"),
     "method": (lambda: sk.SPOPlusRegressor(PACK, surrogate_region=PACK.relaxation).fit(X, C), TypeError, "be a Region"),
@@ -147,3 +147,17 @@ def test_mistakes(name):
     call, error, text = MISTAKES[name]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_cross_validation_trains_on_the_relaxation_unless_decisions_are_listed():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 2))
+    large = sk.MixedInteger(rng.integers(1, 9, size=(2, 30)), [40, 40], bounds=(0, 1), sense="max")
+    small = sk.MixedInteger(rng.integers(1, 9, size=(2, 6)), [12, 12], bounds=(0, 1), sense="max")
+    for region, surrogate in ((large, "relaxation"), (small, None), (sk.OracleRegion(oracle, 6), None)):
+        C = 1.0 + rng.uniform(size=(30, 30 if region is large else 6))
+        params = {"n_alphas": 3, "cv": 2, "tol": 1e-3}
+        model = sk.SPOPlusRegressorCV(region, **params).fit(X, C)
+        same = sk.SPOPlusRegressorCV(region, surrogate_region=surrogate, **params).fit(X, C)
+        assert_array_equal(model.coef_, same.coef_)
+        assert set(np.unique(model.decide(X))) <= {0.0, 1.0}
