@@ -208,6 +208,46 @@ class DecisionReport:
         )
 
 
+def _baselines(
+    estimator: Any,
+    inner: Any,
+    region: Region,
+    X: ArrayLike | None,
+    C: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    offset: ArrayLike | None,
+    region_params: RegionParams | None,
+) -> tuple[Baselines | None, str]:
+    """Baselines of the training data that ``decision_report`` was given, or those of the model; and what they are."""
+    fitted: Baselines | None = getattr(inner, "_baselines", None)
+    note = "The baselines were fitted to the same data as the model."
+    if X is not None and C is not None:
+        given = {"C_train": C, "offset_train": offset, "sample_weight": sample_weight}
+        check_frames(estimator, region, X=X, region_params=region_params, **given)
+        C_fit = np.asarray(C, dtype=np.float64).reshape(len(np.asarray(C)), -1)
+        C_fit, possible = existing_costs(C_fit, region.with_rows(region_params, *C_fit.shape))
+        fitted = fit_baselines(
+            innermost_features(estimator, X),
+            C_fit,
+            check_weight(sample_weight, C_fit),
+            check_offset(offset, C_fit.shape),
+            possible,
+            shared=bool(getattr(inner, "shared", False)),
+            fit_intercept=bool(getattr(inner, "fit_intercept", True)),
+        )
+        note = "The baselines were fitted to the training data given."
+    if fitted is None:
+        return None, (
+            "There is nothing to compare with, because this model does not keep baselines. Pass X_train and C_train, "
+            "the data that it was fitted to."
+        )
+    if fitted.coef is None:
+        note += f" No least squares: {fitted.why}"
+        if X is None:
+            note += " X_train and C_train, the data that the model was fitted to, are another way to get it."
+    return fitted, note
+
+
 def decision_report(
     estimator: Predictor,
     X: ArrayLike,
@@ -329,36 +369,10 @@ def decision_report(
     # Names that are only numbers, such as those of the edges of a grid, would say little.
     named = hasattr(inner, "cost_names_in_") or "variable_names" in region.get_params(deep=False)
     names = decision_names(estimator, region, d) if named else None
-    fitted: Baselines | None
-    if X_train is not None and C_train is not None:
-        given = {"C_train": C_train, "offset_train": offset_train, "sample_weight": sample_weight_train}
-        check_frames(estimator, region, X=X_train, region_params=region_params_train, **given)
-        C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
-        C_fit, possible = existing_costs(C_fit, region.with_rows(region_params_train, *C_fit.shape))
-        fitted = fit_baselines(
-            innermost_features(estimator, X_train),
-            C_fit,
-            check_weight(sample_weight_train, C_fit),
-            check_offset(offset_train, C_fit.shape),
-            possible,
-            shared=bool(getattr(inner, "shared", False)),
-            fit_intercept=bool(getattr(inner, "fit_intercept", True)),
-        )
-        note = "The baselines were fitted to the training data given."
-    else:
-        fitted = getattr(inner, "_baselines", None)
-        note = "The baselines were fitted to the same data as the model."
-    if fitted is None:
-        note = (
-            "There is nothing to compare with, because this model does not keep baselines. Pass X_train and C_train, "
-            "the data that it was fitted to."
-        )
-    else:
-        if fitted.coef is None:
-            note += f" No least squares: {fitted.why}"
-            if X_train is None:
-                note += " X_train and C_train, the data that the model was fitted to, are another way to get it."
-        else:
+    known_train = sample_weight_train, offset_train, region_params_train
+    fitted, note = _baselines(estimator, inner, region, X_train, C_train, *known_train)
+    if fitted is not None:
+        if fitted.coef is not None:
             add(LEAST_SQUARES, fitted.least_squares(innermost_features(estimator, X)))
         add(CONSTANT, np.broadcast_to(fitted.mean, samples.C.shape))
     for other, rule in baselines.items():
