@@ -72,9 +72,10 @@ class Estimate(NamedTuple):
 #: multiplications of a product or factorization of large matrices that take as long as one of an operation on arrays
 MATRIX_SPEED = 30.0
 
-#: work of oracles for each cost of a row: those that compare or sort, and those that call a solver for every row, for
-#: linear programs, for conic programs, and for others, which search; 200 random rows of 4 to 144 costs were timed
-SORT, LINEAR, CONIC, SEARCH = 10.0, 2e3, 5e3, 1e5
+#: work of oracles for each cost of a row: those that compare or sort, those that find a root of a smooth function, and
+#: those that call a solver for every row, for linear programs, for conic programs, and for others, which search; 200
+#: random rows of 4 to 144 costs were timed
+SORT, ROOT, LINEAR, CONIC, SEARCH = 10.0, 100.0, 2e3, 5e3, 1e5
 
 #: work of a call of such a solver, however small the program, from the same rows
 CALL = 4e4
@@ -92,7 +93,7 @@ START_TOL = 1e-2
 def oracle_work(region: Region, d: int) -> float:
     """Work of the oracle for a row of d costs."""
     if not region.oracle_is_solver:
-        return SORT * d
+        return (ROOT if has(region, "smoothed") else SORT) * d
     return CALL + d * (LINEAR if has(region, "standard_form") else CONIC if has(region, "support_epigraph") else SEARCH)
 
 
@@ -187,6 +188,8 @@ class Solver(BaseEstimator):
     supports_sparse: ClassVar[bool] = False
     #: whether the solver stops when the budget of its turn is used up, and can go on later
     can_pause: ClassVar[bool] = True
+    #: whether the driver fits a sample of the rows first, as a warm start, if there are many rows
+    starts_from_sample: ClassVar[bool] = False
     #: whether the solver also works if decisions are not optimal
     tolerates_inexact: ClassVar[bool] = False
 
@@ -217,11 +220,6 @@ class Solver(BaseEstimator):
     def loads_rows(cls, objective: LinearObjective) -> bool:
         """Whether the solver needs all rows in memory."""
         return not cls.supports_chunks
-
-    @classmethod
-    def starts_from_sample(cls, objective: LinearObjective) -> bool:
-        """Whether the driver fits a sample of the rows first, as a warm start, if there are many rows."""
-        return False
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:

@@ -194,7 +194,7 @@ def run_chain(
             if deadline.reached or deadline.left() <= 0:
                 raise TimeIsUp
             rows = loaded() if solver.loads_rows(objective) else objective
-            if start is None and solver.starts_from_sample(rows):
+            if start is None and solver.starts_from_sample:
                 start = first_start = fit_sample(rows, run, solver, minimize)
             # If the oracle is not optimal, the last result may be poor.
             result = solver.solve(rows, run, first_start if objective.inexact else start)

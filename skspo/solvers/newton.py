@@ -28,8 +28,8 @@ from .._utils.limits import BLOCK_ELEMENTS, Deadline, TimeIsUp, check_time, one_
 from ..regions.capabilities import has
 from .base import MATRIX_SPEED, STEP, Estimate, Progress, Result, Solver, Status, pass_work, rows_of
 
-#: steps that the fits of benchmarks/auto.py needed, typically, and operations on each entry of smoothed decisions
-STEPS, SMOOTHED = 20.0, 300.0
+#: steps that the fits of benchmarks/auto.py needed, typically
+STEPS = 20.0
 
 #: curvature, in units of typical costs and features, below which the loss counts as linear, and the longest step there
 FLAT, LONGEST = 1e-12, 100.0
@@ -49,9 +49,8 @@ def predicted_work(objective: LinearObjective) -> float:
 
 
 def step_work(objective: LinearObjective) -> float:
-    """Work of one step."""
-    decisions = SMOOTHED * objective.n_samples * objective.normals.shape[1]
-    return STEP + predicted_work(objective) / MATRIX_SPEED + 2.0 * pass_work(objective) + decisions
+    """Work of one step, with smoothed decisions at its end and their derivatives."""
+    return STEP + predicted_work(objective) / MATRIX_SPEED + 2.0 * pass_work(objective)
 
 
 class NewtonSolver(Solver):

@@ -235,7 +235,7 @@ def test_verbose_prints_the_bound(capsys):
 @pytest.mark.slow
 def test_many_samples_start_from_the_fit_to_some(monkeypatch):
     """Same optimum as from least squares, with fewer passes over all rows."""
-    region = OracleRegion(Simplex().argmin, 10)  # no interior-point method, which needs no such start
+    region = Simplex()
     X, C = make_cost_sensitive_classification(8000, degree=2, noise=0.5, random_state=0)
     model = SPOPlusRegressor(region, solver="bundle", tol=1e-4).fit(X, C)
     monkeypatch.setattr("skspo._training.objective.MANY_SAMPLES", 10**9)

@@ -137,8 +137,7 @@ def test_a_short_time_limit_ends_with_the_start(monkeypatch):
 
 def test_history_and_verbose_name_the_steps(capsys):
     X, C = make_shortest_path(5000, grid=(3, 3), degree=4, noise=0.5, random_state=0)
-    region = sk.OracleRegion(sk.ShortestPath.grid(3, 3).argmin, 12)  # no interior-point method, which needs no sample
-    model = sk.SPOPlusRegressor(region, solver="bundle", tol=1e-3, verbose=2).fit(X, C)
+    model = sk.SPOPlusRegressor(sk.ShortestPath.grid(3, 3), solver="bundle", tol=1e-3, verbose=2).fit(X, C)
     steps = model.history_["step"]
     assert steps[0].startswith("sample of") and set(steps[1:]) == {"bundle"}
     assert np.isnan(model.history_["objective"][0]) and np.isfinite(model.history_["objective"][1:]).all()

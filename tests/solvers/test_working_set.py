@@ -185,8 +185,8 @@ def test_bundle_method_ends_with_undecided_rows(few, monkeypatch, p, rounds):
     assert leaves_out_rows(objective) == (p == 3)
     best = all_rows(objective, tol=1e-9)
     result = BundleSolver(tol=1e-7).solve(objective, Run())
-    # It is tried after 3, 6 and 12 passes, and a model that is better but not proved yet takes another one.
-    assert result.converged and used and result.n_iter in (3, 6, 12, 13)
+    # It is tried after 3, 6 and 12 passes, and models that are better but not proved yet take another one.
+    assert result.converged and used and result.n_iter < 24
     assert_allclose(result.objective, best.objective, rtol=2e-7)
     assert result.lower_bound <= best.objective * (1 + 1e-9)
 

@@ -29,12 +29,13 @@ import numpy as np
 from ..._training.objective import ZERO_BOUND, Bound, LinearObjective, Moments, best_proof
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
+from ...regions.capabilities import has
 from ..base import Estimate, Progress, Result, Solver, Status
 from ..undecided_rows import can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, columns_of, groups_for, step_work
 
 #: passes that fits of benchmarks/auto.py with fewer unknowns than cuts needed, and cuts of each group meanwhile
-PASSES, CUTS = 15.0, 4.0
+PASSES, CUTS = 20.0, 4.0
 
 #: number of passes after which undecided rows are tried, again after twice as many, and so on; and how many of the last
 #: points are compared
@@ -88,6 +89,7 @@ class BundleSolver(Solver):
     supports_sparse = True
     requires = ()
     supports_chunks = True
+    starts_from_sample = True  # without it, optima that are far away may not be found
 
     def __init__(
         self,
@@ -106,17 +108,13 @@ class BundleSolver(Solver):
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Passes over the data, and a program in each of them; a pass gives a cut for each group.
 
-        A program with as many cuts as unknowns has a minimum.
+        A program with as many cuts as unknowns has a minimum.  If decisions vary smoothly, no cut is exact, and every
+        group needs as many.
         """
         columns = columns_of(objective)
         groups = groups_for(objective, columns)
-        passes = max(PASSES, columns / groups)
+        passes = max(PASSES, columns / (1 if has(objective.region, "smoothed") else groups))
         return Estimate(passes * step_work(objective, CUTS * groups, columns), 8.0 * NUMBERS)
-
-    @classmethod
-    def starts_from_sample(cls, objective: LinearObjective) -> bool:
-        """The interior-point method needs no start that is near."""
-        return not can_leave_out_rows(objective)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""
