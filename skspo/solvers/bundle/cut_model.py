@@ -48,10 +48,10 @@ def columns_of(objective: LinearObjective) -> int:
 
 
 def step_work(objective: LinearObjective, cuts: float, columns: int) -> float:
-    """Work of a pass over the data and of a solution of the program, whose matrices are symmetric."""
+    """Work of a pass over the data and of a solution of the program, one after the other."""
     least, most = min(cuts, columns), max(cuts, columns)
-    program = PROGRAM_ITERATIONS * (least**2 * most / 2.0 / MATRIX_SPEED + cuts * columns)
-    return 2.0 * STEP + pass_work(objective) + program
+    program = PROGRAM_ITERATIONS * (least**2 * most / MATRIX_SPEED + cuts * columns)
+    return STEP + pass_work(objective) + program
 
 
 class CutAverages(Averages):

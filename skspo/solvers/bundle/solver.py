@@ -35,7 +35,7 @@ from ..undecided_rows import can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, columns_of, groups_for, step_work
 
 #: passes that fits of benchmarks/auto.py with fewer unknowns than cuts needed, and cuts of each group meanwhile
-PASSES, CUTS = 20.0, 4.0
+PASSES, CUTS = 30.0, 8.0
 
 #: number of passes after which undecided rows are tried, again after twice as many, and so on; and how many of the last
 #: points are compared
