@@ -143,9 +143,9 @@ class Stack(SPOStackingRegressor):
                 start = time.process_time()
                 (fit,) = super()._fit_members([member], *args)
                 tested = predict_member(fit.model, self._fits.X_test)
-                known[key_of(member)] = fit.held_out, tested, time.process_time() - start
-            held_out, tested, seconds = known[key_of(member)]
-            results.append(MemberResult(member, held_out, Known(tested), seconds))
+                known[key_of(member)] = fit.parts, tested, time.process_time() - start
+            parts, tested, seconds = known[key_of(member)]
+            results.append(MemberResult(member, parts, Known(tested), seconds))
         return results
 
 

@@ -364,7 +364,7 @@ def test_excess_regret_is_a_paired_difference():
 @pytest.mark.parametrize("skewed", [False, True])
 def test_skewed_costs_do_not_deceive_the_default_criterion(skewed):
     """The conditional mean is linear; the noise of some items is larger, and skewed or not."""
-    rng = np.random.default_rng(2)  # the difference is three standard errors; where it is two, chance decides
+    rng = np.random.default_rng(2)
     Z = rng.normal(size=(3000, 6, 3))
     mean = Z @ [1.0, -0.5, 0.0]
     noise = rng.exponential(size=mean.shape) - 1.0 if skewed else rng.normal(size=mean.shape)
@@ -379,7 +379,8 @@ def test_skewed_costs_do_not_deceive_the_default_criterion(skewed):
         assert chosen.alpha_ > by_surrogate.alpha_
         assert regret[0] < 0.5 * regret[1]
     else:
-        assert chosen.alpha_ == by_surrogate.alpha_
+        # Another candidate may be significantly better by chance, but then it is hardly worse for new samples.
+        assert regret[0] < 1.1 * regret[1]
 
 
 def test_folds_count_by_their_size():

