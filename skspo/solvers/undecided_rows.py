@@ -105,6 +105,11 @@ def undecided_work(objective: LinearObjective, run: Run) -> float:
     return iteration_work(objective, run, sample) + rounds
 
 
+def finishing_work(objective: LinearObjective, run: Run) -> float:
+    """Work for the undecided rows that the bundle method leaves."""
+    return FINISHING * iteration_work(objective, run, undecided_share(objective))
+
+
 class WorkingSet:
     """Models near the optimum, and the best one and the best bound so far.
 

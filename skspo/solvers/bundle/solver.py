@@ -31,7 +31,7 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.capabilities import has
 from ..base import Estimate, Progress, Result, Solver, Status
-from ..undecided_rows import can_leave_out_rows, finish_with_undecided_rows
+from ..undecided_rows import can_leave_out_rows, finish_with_undecided_rows, finishing_work
 from .cut_model import NUMBERS, CutModel, columns_of, groups_for, step_work
 
 #: passes that fits of benchmarks/auto.py with fewer unknowns than cuts needed, and cuts of each group meanwhile
@@ -114,7 +114,11 @@ class BundleSolver(Solver):
         columns = columns_of(objective)
         groups = groups_for(objective, columns)
         passes = max(PASSES, columns / (1 if has(objective.region, "smoothed") else groups))
-        return Estimate(passes * step_work(objective, CUTS * groups, columns), 8.0 * NUMBERS)
+        step = step_work(objective, CUTS * groups, columns)
+        work = passes * step
+        if can_leave_out_rows(objective):  # they are few after the first try, from the fit to a sample
+            work = min(work, FIRST_TRY * step + finishing_work(objective, run))
+        return Estimate(work, 8.0 * NUMBERS)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""
