@@ -310,9 +310,10 @@ class Ascent:
         if not self.problem.proximal.any():
             return
         ridge = self.objective.l2.any()
-        enough = RECENTER * (self.whole if ridge else min(self.whole, self.charge))
-        # A gap of rounding errors, those of typical costs, which are one, and of the objective, is no smaller later.
-        if self.gap_proximal > max(enough, CLEAR * (1.0 + self.level)):
+        # Where rounding errors exceed the charge, those of the objective and of typical costs, which are one, the gap
+        # cannot be a share of it, and the center would never move.
+        enough = self.whole if ridge else min(self.whole, max(self.charge, CLEAR * (1.0 + self.level)))
+        if self.gap_proximal > RECENTER * enough:
             return
         Theta = self.problem.theta(self.T)
         # The squared slope along the last step.  If it does not decrease, and steps like the last one, which gain
