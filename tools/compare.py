@@ -6,9 +6,11 @@
 
 The problems are those that ``benchmarks/auto.py`` draws, in small sizes: 27 families of regions, with and without
 penalties.  Two fits agree if the intervals between their bounds and objectives overlap, which are wide where a fit
-reached its limit, and two oracles if their decisions cost the same, both up to rounding errors.  Columns: problems; rows of costs whose decisions
-are the same to the last bit; the largest relative difference of the costs of decisions; fits whose objective is the
-same up to 1e-9; the largest relative difference of objectives; and what does not agree.
+reached its limit, and two oracles if their decisions cost the same, both up to rounding errors.
+
+Columns: problems; rows of costs whose decisions are the same to the last bit; the largest relative difference of the
+costs of decisions; fits whose objective is the same up to 1e-9; the largest relative difference of objectives; and what
+does not agree.
 """
 
 from __future__ import annotations
